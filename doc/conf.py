@@ -1,4 +1,6 @@
-"""Sphinx's configuration: `python -m sphinx -W -b html doc doc/_build` makes the pages."""
+"""Sphinx's configuration: `python -m sphinx -W -b html doc doc/_build` builds the pages, and
+publish.py those of a version.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,31 @@ myst_heading_anchors = 3
 exclude_patterns = ["_build"]
 default_role = "code"
 autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+SHORT = (
+    "ArrayLike Expression Graph Input LimitsByName Monitor Returned StateWeight Trajectories "
+    "Vector"
+)
+autodoc_type_aliases = {name: name for name in SHORT.split()}  # not what they stand for
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "show-inheritance": True}
 
 html_theme = "furo"
-html_title = "nh_control"
+html_title = f"nh_control {release}"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
-html_css_files = ["tables.css"]
+html_css_files = ["tables.css", "versions.css"]
+templates_path = ["_templates"]
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "sidebar/version.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+    ]
+}
 
 
 def _inline(self, node):

@@ -6,5 +6,5 @@ from nh_control.ros import bringup
 
 
 def generate_launch_description():
-    """Return the launch description: the arguments, then the actions that they ask for."""
-    return bringup.description("ballbot", __file__)
+    """Return the launch description with the arguments and the actions that they select."""
+    return bringup.description("ballbot")

@@ -1,5 +1,5 @@
-"""Launch several robots of any scenario, `scenario:=name robots:=3`, each in a namespace with
-frames and a clock of its own, and one rviz for all; see nh_control/ros/bringup.py for the
+"""Launch several robots of any scenario, `scenario:=name robots:=3`, and one rviz for all robots.
+Each robot has its own namespace, frames and clock; see nh_control/ros/bringup.py for the
 arguments.
 """
 
@@ -7,5 +7,5 @@ from nh_control.ros import bringup
 
 
 def generate_launch_description():
-    """Return the launch description: the arguments, then the actions that they ask for."""
-    return bringup.description("", __file__, robots=True)
+    """Return the launch description with the arguments and the actions that they select."""
+    return bringup.description("", robots=True)

@@ -1,12 +1,14 @@
-"""The command `nh_control`: it lists and explains scenarios, writes a new scenario, and simulates
-one in this process or as ROS 2 nodes, with figures, a table and files.
+"""The command `nh_control` lists and explains scenarios, writes a new scenario, and simulates
+scenarios in this process or as ROS 2 nodes, with figures, a table and files.
 
-Exit codes: 0 done, 1 the run stopped early (finished parts are saved), 2 wrong usage, 130
+Exit codes: 0 done, 1 the run stopped early (the finished part is saved), 2 wrong usage, 130
 interrupted. Results go to stdout, progress to stderr.
 """
 
 from __future__ import annotations
 
+import os
+import select
 import sys
 
 from nh_control.command.interruption import Interruption
@@ -16,12 +18,36 @@ from nh_control.command.usage import (
     PROGRAM,
     USAGE,
     CannotWrite,
+    NoAnswer,
     UsageError,
 )
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command; returns the exit code."""
+    """Run the command. Returns the exit code, which is 1 if the reader of stdout has ended
+    (`| head`).
+    """
+    try:
+        try:
+            return _main(argv)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        if not _reader_has_ended():
+            raise
+        # Python flushes stdout again at exit, which must not fail
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+
+
+def _reader_has_ended() -> bool:
+    """Whether stdout is a pipe that nobody reads any more."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)  # errors and hang-ups are reported without a mask
+    return bool(poll.poll(0))
+
+
+def _main(argv: list[str] | None) -> int:
     interruption = Interruption()
     try:
         with interruption:
@@ -37,7 +63,7 @@ def main(argv: list[str] | None = None) -> int:
         if isinstance(error, UsageError):
             print(f"{PROGRAM}: error: {error}", file=sys.stderr)
             return USAGE
-        if isinstance(error, CannotWrite):
+        if isinstance(error, CannotWrite | NoAnswer):
             print(f"{PROGRAM}: error: {error}", file=sys.stderr)
             return FAILED
         raise

@@ -3,28 +3,25 @@
 import os
 import subprocess
 import sys
-from contextlib import ExitStack
 from pathlib import Path
-
-from dds_domains import reserved_domain
 
 ROOT = Path(__file__).parents[1]
 MAIN = "import sys; from nh_control.cli import main; sys.exit(main())"
 WITHOUT_ROS = (
     "import sys; sys.modules.update(dict.fromkeys(['rclpy', 'rosbags', 'sensor_msgs'])); "
 )
-_process = ExitStack()
-DOMAIN = str(_process.enter_context(reserved_domain()))
-"""Reserved as long as this process is."""
 
 
 def environment(**changes):
-    """This source tree to import from, a ROS domain of its own, and changes."""
+    """This source tree to import from, no ROS domain, so that each run has one of its own, and
+    changes.
+    """
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    return {**os.environ, "PYTHONPATH": path, "ROS_DOMAIN_ID": DOMAIN, "COLUMNS": "200", **changes}
+    own = {name: value for name, value in os.environ.items() if name != "ROS_DOMAIN_ID"}
+    return {**own, "PYTHONPATH": path, "COLUMNS": "200", **changes}
 
 
-def nh_control(*arguments, cwd, before="", **changes):
+def nh_control(*arguments, cwd, before="", timeout_s=180, **changes):
     """The finished `nh_control` in the folder cwd, after the Python statements `before`."""
     command = [sys.executable, "-c", before + MAIN, *arguments]
     return subprocess.run(
@@ -33,6 +30,6 @@ def nh_control(*arguments, cwd, before="", **changes):
         env=environment(**changes),
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=timeout_s,
         check=False,
     )

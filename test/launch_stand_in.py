@@ -65,7 +65,9 @@ def modules():
         "launch": {"LaunchContext": LaunchContext, "LaunchDescription": LaunchDescription},
         "launch.actions": {
             "DeclareLaunchArgument": DeclareLaunchArgument,
-            **dict.fromkeys(("ExecuteProcess", "LogInfo", "OpaqueFunction", "Shutdown"), Kept),
+            **dict.fromkeys(
+                ("ExecuteProcess", "LogInfo", "OpaqueFunction", "Shutdown", "TimerAction"), Kept
+            ),
         },
         "launch.events": {},
         "launch.events.process": {"ProcessExited": Kept},

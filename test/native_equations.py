@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nh_control.discrete.engine import step_shapes
-from nh_control.discrete.system_data import SystemData, room, system_data
+from nh_control.discrete.system_data import SystemData, system_data, workspace_size
 from nh_control.discrete.workspace import Workspace
 from nh_control.numerics.contact_problem import Block, impulse_count, slip_count
 from nh_control.numerics.library import library
@@ -76,7 +76,7 @@ class Equations:
                 name, function(call, (1, 0, len(p)) if name == "start" else (1, 0, nz, len(p)))
             )
         shapes = step_shapes(1, 0, len(p), nz, 1, 1)
-        self.work = Workspace(shapes | {"system": lambda: data, "room": (room(data),)})
+        self.work = Workspace(shapes | {"system": lambda: data, "room": (workspace_size(data),)})
         self.work.p[:], self.work.sizes[:] = p, fixed
         self._routine = library()["nh_contact_step" if blocks else "nh_newton_step"]
 
@@ -111,7 +111,7 @@ class Impulses:
     def __init__(self, blocks: Sequence[Block]):
         n, slips = impulse_count(blocks), slip_count(blocks)
         self._data = system_data({"N_Z": n + slips}, 0, blocks)
-        self._kept, self._room = np.zeros(2 * n + slips + 2), np.zeros(room(self._data))
+        self._kept, self._room = np.zeros(2 * n + slips + 2), np.zeros(workspace_size(self._data))
         self.x, self.w, self.psi = np.split(self._kept[:-2], [n, 2 * n])
 
     @property

@@ -1,7 +1,8 @@
-"""The documentation as web pages: it builds without a warning, its search finds, and its pages ask
-no other host.
+"""The documentation as web pages: it builds without a warning and shows its version, its search
+finds words, and its pages ask no other host.
 """
 
+import re
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import nh_control
 from nh_control import scenarios
 
 ROOT = Path(__file__).parents[1]
@@ -20,13 +22,19 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """The folder of the pages, made as the documentation says; warnings are errors."""
+def site(tmp_path_factory):
+    """The folder of all versions, with the pages of this one; warnings are errors."""
     folder = tmp_path_factory.mktemp("documentation")
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "doc", str(folder)]
+    command = [sys.executable, "doc/publish.py", str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return folder
+
+
+@pytest.fixture(scope="module")
+def built(site):
+    """The folder of the pages."""
+    return site / nh_control.__version__
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +52,16 @@ def browser():
         )
         yield started
         started.close()
+
+
+@pytest.mark.parametrize("page", ["index", "tutorials/cart_pole"])
+def test_pages_show_their_version_and_link_to_all_versions(site, built, page):
+    text = (built / f"{page}.html").read_text(encoding="utf-8")
+    brand = re.search(r'class="sidebar-brand-text">(.*?)<', text)[1]
+    assert brand == f"nh_control {nh_control.__version__}"
+    link = re.search(r'class="sidebar-versions" href="(.*?)"', text)[1]
+    assert (built / page).parent.joinpath(link).resolve() == site / "index.html"
+    assert (site / "latest" / "index.html").samefile(built / "index.html")
 
 
 @pytest.mark.parametrize("name", scenarios.names())

@@ -1,5 +1,5 @@
-"""The documentation: every Python block runs, those of a page in one process one after another.
-`cli/test_readme.py` runs the README.
+"""The documentation: every Python block runs, those of a page in one process one after another,
+and prints what the page shows below it. `cli/test_readme.py` runs the README.
 """
 
 import re
@@ -7,11 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "doc").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
+SHOWN = re.compile(r"^```\n\n```text\n(.*?)^```", re.M | re.S)
+NUMBER = re.compile(r"([-+]?\d+\.?\d*(?:e[-+]?\d+)?)")
 
 
 def script(page):
@@ -21,6 +24,26 @@ def script(page):
         start = text.count("\n", 0, block.start(1))
         lines += [""] * (start - len(lines)) + block[1].splitlines()
     return "\n".join(lines)
+
+
+def shown(page):
+    """The lines of text blocks directly below Python blocks; `...` stands for what is left out."""
+    text, lines = page.read_text(encoding="utf-8"), []
+    for block in BLOCK.finditer(text):
+        if below := SHOWN.match(text, block.end() - len("```")):
+            lines += [line for line in below[1].splitlines() if line.strip() not in ("", "...")]
+    return lines
+
+
+def same(shown, printed):
+    """Whether two lines have the same words, and numbers that agree to 2 % or to 1e-6."""
+    words = re.escape(" ".join(NUMBER.sub("@", shown).split()))
+    pattern = words.replace("@", NUMBER.pattern).replace(r"\.\.\.", ".*")
+    match = re.fullmatch(pattern, " ".join(printed.split()))
+    if match is None:
+        return False
+    numbers = np.array([NUMBER.findall(shown), match.groups()], dtype=float)
+    return np.allclose(*numbers, rtol=0.02, atol=1e-6)
 
 
 def run(page, folder):
@@ -37,6 +60,9 @@ def run(page, folder):
 def test_the_blocks_of_a_page_run(page, tmp_path):
     done = run(page, tmp_path)
     assert done.returncode == 0, done.stderr
+    printed = iter(done.stdout.splitlines())
+    for line in shown(page):
+        assert any(same(line, other) for other in printed), f"not printed: {line}\n{done.stdout}"
 
 
 def test_a_block_that_fails_names_its_line(tmp_path):

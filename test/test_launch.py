@@ -17,7 +17,7 @@ from test_package import flat
 
 from nh_control import scenarios
 from nh_control.mechanics.parameters import Declaration, declarations
-from nh_control.runs.settings import ORIGIN
+from nh_control.runs.settings import ROBOT
 from nh_control.scenarios import discovery
 
 ROOT = Path(__file__).parents[1]
@@ -82,6 +82,14 @@ def once(of_scenario):
 
 
 OTHERS = ("ros2bag", "robot_state_publisher", "rviz2", "tf2_ros")
+
+
+@pytest.fixture(autouse=True)
+def handler_of_interrupts():
+    """A launch replaces Python's handler of SIGINT; tests that follow need it."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
@@ -223,6 +231,7 @@ def test_a_launch_starts_these_nodes(launched_all, words, tmp_path, snapshot):
         ("scenario scenario=cart_pole plant_mass=0.1", "'plant_mass'.*plant_m_cart"),
         ("scenario scenario=snakeboard urdf=robot.urdf", "takes no robot"),
         ("cart_pole plant_payload_mass=0.5", "'plant_payload_mass'.*plant_m_cart"),
+        ("multi", "'scenario' is missing: give scenario:=NAME with one of .*snakeboard"),
         ("multi scenario=snakeboard robots=a+a", "different names"),
         ("multi scenario=snakeboard robots=0", "got '0'"),
         ("multi scenario=snakeboard robots=-1", "got '-1'"),
@@ -263,21 +272,24 @@ def test_missing_packages_are_omitted_with_a_message_or_refused(launched, packag
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_every_topic_that_rviz_shows_is_remapped_into_the_namespace(launched, name):
-    remapped = {source for source, _ in launched(name)["rviz2"]["remappings"]}
-    assert rviz_topics(name) <= remapped
+def test_the_launch_file_of_a_scenario_starts_that_scenario(launched, name):
+    actions = launched(name)
+    for node in ("plant", "tracker", "display"):
+        assert inline(actions[node])["scenario"] == name
 
 
-def rviz_topics(name):
-    """Return all topics that an rviz configuration names."""
-    root = yaml.safe_load((ROOT / "config" / f"{name}.rviz").read_text())["Visualization Manager"]
-    entries = [
-        value
-        for item in (*root["Displays"], *root["Tools"])
+@pytest.mark.parametrize("name", EVERY)
+def test_rviz_shows_topics_of_the_robots_namespace(launched, name):
+    arguments = launched(name, namespace="one")["rviz2"]["arguments"]
+    shown = yaml.safe_load(Path(arguments[1]).read_text())["Visualization Manager"]
+    topics = [
+        value["Value"]
+        for item in (*shown["Displays"], *shown["Tools"])
         for key, value in item.items()
         if key.endswith("Topic")
     ]
-    return {entry["Value"] for entry in entries}
+    assert topics and all(topic.startswith("/one/") for topic in topics)
+    assert Path(arguments[1]).name == f"{name}.rviz"
 
 
 def test_a_robot_file_reaches_nodes_robot_model_and_rviz(launched, tmp_path):
@@ -291,14 +303,20 @@ def test_a_robot_file_reaches_nodes_robot_model_and_rviz(launched, tmp_path):
         assert (
             inline(actions["plant"])
             == inline(actions["tracker"])
-            == {"urdf": str(file), **given, **dict.fromkeys(accepts.keys() & given, True)}
+            == {
+                "scenario": "urdf",
+                "urdf": str(file),
+                "base": "fixed",
+                **given,
+                **dict.fromkeys(accepts.keys() & given, True),
+            }
         )
         assert (
             actions["robot_state_publisher"]["parameters"][0]["robot_description"].value
             == file.read_text()
         )
-        view = actions["rviz2"]["arguments"]
-        assert view[view.index("--fixed-frame") + 1] == frame
+        view = yaml.safe_load(Path(actions["rviz2"]["arguments"][1]).read_text())
+        assert view["Visualization Manager"]["Global Options"]["Fixed Frame"] == frame
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -311,8 +329,9 @@ def test_every_parameter_of_the_file_except_the_scenario_has_an_argument(name):
     parameters = yaml.safe_load(parameter_file(scenarios.get(name)))["/**"]["ros__parameters"]
     offered = {argument.entry.name for argument in bringup.parameters(scenarios.get(name))}
     of_hardware = {spec.name for spec in HARDWARE}
-    robot = set() if name == "urdf" else {*ORIGIN[1:]}
-    assert offered == set(flat(parameters)) - {"scenario"} - of_hardware - robot
+    others = set() if name == "urdf" else set(ROBOT)
+    others |= {"scenario"} if scenarios.get(name).flight else {"scenario", "autopilot"}
+    assert offered == set(flat(parameters)) - of_hardware - others
 
 
 # --- hardware ------------------------------------------------------------------------------------
@@ -324,7 +343,11 @@ def test_a_file_of_parameters_wins_over_the_scenario_and_loses_against_arguments
     file = tmp_path / "mine.yaml"
     file.write_text("/**: {ros__parameters: {fallback: zero}}")
     plant = launched(params_file=str(file), speed_factor="2")["plant"]
-    assert plant["parameters"] == [{"fallback": "damp"}, str(file), {"speed_factor": 2.0}]
+    chosen = {"scenario": "snakeboard", "speed_factor": 2.0}
+    assert plant["parameters"] == [{"fallback": "wait"}, str(file), chosen]
+    without = launched(tracker="false")["plant"]["parameters"]
+    # nobody whom it could wait for comes back
+    assert without == [{"fallback": "damp"}, {"scenario": "snakeboard"}]
 
 
 # --- any scenario --------------------------------------------------------------------------------
@@ -357,7 +380,7 @@ def test_a_user_s_file_determines_the_arguments_of_its_launch(launched, name):
         "on_finish": "exit",
         "speed_factor": 0.0,
     }
-    assert actions["plant"]["parameters"][:-1] == [n for n in [scenario.nodes] if n]
+    assert actions["plant"]["parameters"][:-1] == [{**scenario.nodes, "fallback": "wait"}]
 
 
 # --- several robots ------------------------------------------------------------------------------
@@ -370,8 +393,8 @@ def test_rviz_shows_every_robot_in_its_frames(launched_all):
         if action["executable"] == "rviz2"
     ]
     arguments = viewer["arguments"]
-    assert arguments[arguments.index("--fixed-frame") + 1] == "world"
     manager = yaml.safe_load(Path(arguments[1]).read_text())["Visualization Manager"]
+    assert manager["Global Options"]["Fixed Frame"] == "world"
     groups = [one for one in manager["Displays"] if one["Class"] == "rviz_common/Group"]
     assert [group["Name"] for group in groups] == ["robot1", "robot2", "robot3"]
     for group in groups:
@@ -391,17 +414,11 @@ def test_rviz_shows_every_robot_in_its_frames(launched_all):
 )
 def test_a_robot_in_a_namespace_is_shown_in_its_frames_and_time(launched, given, prefix):
     actions = launched(namespace="one", **given)
-    arguments = actions["rviz2"]["arguments"]
-    assert arguments[arguments.index("--fixed-frame") + 1] == f"{prefix}odom"
-    manager = yaml.safe_load(Path(arguments[1]).read_text())["Visualization Manager"]
-    assert manager["Views"]["Current"]["Target Frame"] == f"{prefix}odom"
-    (model,) = [one for one in manager["Displays"] if one["Name"] == "Snakeboard"]
-    assert model["TF Prefix"] == prefix.rstrip("/")
     publisher = actions["robot_state_publisher"]
     assert publisher["parameters"][0]["frame_prefix"] == prefix
     assert publisher["parameters"][0]["publish_frequency"] == 50.0
     assert ("remappings" in publisher) == ("clock" not in given)
-    assert (("/clock", "clock") in actions["rviz2"]["remappings"]) == ("clock" not in given)
+    assert ("remappings" in actions["rviz2"]) == ("clock" not in given)
 
 
 @pytest.mark.parametrize(
@@ -446,7 +463,7 @@ def exits():
         context = LaunchContext()
         if shutdown:
             context._set_is_shutdown(True) if HAS_LAUNCH else setattr(context, "is_shutdown", True)
-        return len(options["on_exit"](event, context))
+        return options["on_exit"](event, context)
 
     return _Exits(), ended
 
@@ -454,7 +471,7 @@ def exits():
 def test_the_last_of_several_robots_ends_the_launch(exits):
     made, ended = exits
     first, second = made.of("plant"), made.of("plant")
-    assert (ended(first), ended(second)) == (0, 1)
+    assert (len(ended(first)), len(ended(second))) == (0, 1)
 
 
 @pytest.mark.parametrize("code", [0, -signal.SIGINT, -signal.SIGTERM, 255])
@@ -473,11 +490,13 @@ def test_a_process_that_the_launch_ends_has_not_failed(exits, code):
         ("plant", {}, -signal.SIGKILL, True),
         ("plant", {}, 3, True),
         ("display", {"required": False}, 1, True),
-        ("tracker", {"comes_back": True}, 1, False),
+        ("tracker", {"again": dict}, 1, False),
+        ("recording", {"again": dict}, 1, False),
+        ("tracker", {"again": dict}, -signal.SIGKILL, True),
     ],
 )
 def test_a_process_that_fails_is_reported(exits, name, options, code, shutdown):
-    """A tracker that ends by itself is not started again."""
+    """A process that ends by itself, or with the launch, is not started again."""
     made, ended = exits
     with pytest.raises(RuntimeError, match=f"the {name} ended with exit code {code:d}"):
         ended(made.of(name, **options), code, shutdown=shutdown)
@@ -485,36 +504,79 @@ def test_a_process_that_fails_is_reported(exits, name, options, code, shutdown):
 
 @pytest.mark.parametrize(
     ("name", "options", "code"),
-    [("display", {"required": False}, 1), ("tracker", {"comes_back": True}, -signal.SIGKILL)],
+    [
+        ("display", {"required": False}, 1),
+        ("display", {"required": False, "again": dict}, 1),
+        ("tracker", {"again": dict}, -signal.SIGKILL),
+    ],
 )
 def test_failures_that_do_not_end_the_launch_are_reported_at_its_end_once(
     exits, name, options, code
 ):
     made, ended = exits
     other, plant = made.of(name, **options), made.of("plant")
-    assert ended(other, code) == 0
+    assert len(ended(other, code)) == (2 if code < 0 else 0)
     with pytest.raises(RuntimeError, match=f"the {name} ended with exit code {code:d}"):
         ended(plant)
-    assert ended(plant) == 1
+    assert len(ended(plant)) == 1
 
 
-def test_only_a_tracker_that_comes_back_is_started_again(exits):
-    made, _ = exits
-    tracker = made.of("tracker", comes_back=True)
-    assert tracker["respawn"] is True and 0.1 <= tracker["respawn_delay"] <= 1.0
-    assert "respawn" not in made.of("plant")
+def test_all_but_the_plant_are_started_again_after_a_signal_has_killed_them(launched, exits):
+    _, ended = exits
+    actions = launched(shadow="true", view="true")
+    for name in ("tracker", "display", "view", "shadow"):
+        killed = actions[name]
+        for _ in range(2):  # and their successors
+            told, restart = ended(killed, -signal.SIGKILL)
+            assert told.msg == f"the {name} was killed by signal 9 and is restarted"
+            (again,) = restart.actions
+            assert 0.1 <= restart.period <= 1.0
+            assert {**again, "on_exit": None} == {**killed, "on_exit": None}
+            killed = again
+    with pytest.raises(RuntimeError, match="the plant ended with exit code -9"):
+        ended(actions["plant"], -signal.SIGKILL)
+
+
+def test_a_recorder_that_comes_back_records_into_another_folder_and_says_so(
+    launched, exits, tmp_path
+):
+    _, ended = exits
+    first, folders = str(tmp_path / "run"), []
+    killed = launched(record="true", bag=first, headless="true")["record"]
+    for _ in range(3):
+        folder = killed["cmd"][killed["cmd"].index("--output") + 1]
+        Path(folder).mkdir()
+        folders.append(folder)
+        told, restart = ended(killed, -signal.SIGKILL)
+        (killed,) = restart.actions
+        assert told.msg.endswith(f"is restarted in {killed['cmd'][6]}")
+    assert folders == [first, f"{first}_2", f"{first}_3"]
+    unnamed = launched(record="true", headless="true")["record"]
+    told, restart = ended(unnamed, -signal.SIGKILL)
+    assert "another folder" in told.msg and "--output" not in restart.actions[0]["cmd"]
 
 
 def test_the_end_of_plant_or_tracker_ends_the_launch_but_not_of_viewers(launched, exits):
     _, ended = exits
     actions = launched(shadow="true")
-    ends = {name: ended(actions[name]) for name in ("display", "shadow", "plant", "tracker")}
+    names = ("display", "shadow", "plant", "tracker")
+    ends = {name: len(ended(actions[name])) for name in names}
     assert ends == {"display": 0, "shadow": 0, "plant": 1, "tracker": 1}
 
 
 # --- ros2_control --------------------------------------------------------------------------------
 
-CONTROL = ("controller_manager", "joint_state_topic_hardware_interface", "robot_state_publisher")
+CONTROL = (
+    "controller_manager",
+    "joint_state_topic_hardware_interface",
+    "robot_state_publisher",
+    "joint_trajectory_controller",
+    "forward_command_controller",
+    "pid_controller",
+    "bicycle_steering_controller",
+    "pkg_a",
+    "pkg_b",
+)
 
 
 @pytest.fixture
@@ -540,13 +602,46 @@ def test_a_plant_behind_ros2_control(controlled):
     file, sim_time = manager["parameters"]
     assert sim_time == {"use_sim_time": True} == model["parameters"][1]
     names = ["joint_state_broadcaster", "joint_trajectory_controller"]
-    assert spawner["arguments"] == [*names, "--param-file", file]
+    waits = ["--switch-timeout", "60", "--service-call-timeout", "60"]  # the plant starts slowly
+    assert spawner["arguments"] == [*names, "--param-file", file, *waits]
     stated = yaml.safe_load(Path(file).read_text())
     assert stated["joint_trajectory_controller"]["ros__parameters"]["joints"] == ["cart_joint"]
 
 
+def test_controllers_are_those_asked_for_and_the_first_one_is_active(controlled):
+    names = "effort_controller, pid_controller"
+    plant, _, _, first, others = controlled(scenario="cart_pole", controllers=names)
+    assert plant["parameters"][0]["command_interface"] == "effort"
+    assert first["arguments"][:2] == ["joint_state_broadcaster", "effort_controller"]
+    assert others["arguments"][:2] == ["pid_controller", "--inactive"]
+    plant, *_ = controlled(scenario="car", controllers="bicycle_steering_controller")
+    kinds = "rear_wheels_joint:velocity,steering_joint:position"
+    assert plant["parameters"][0]["command_interface"] == kinds
+
+
+def test_a_file_has_controllers_of_any_names(controlled, tmp_path):
+    file = tmp_path / "own.yaml"
+    types = {"mine": "pkg_a/One", "yours": "pkg_b/Two", "joint_state_broadcaster": "j/J"}
+    content = {name: {"type": kind} for name, kind in types.items()} | {"update_rate": 100}
+    file.write_text(yaml.safe_dump({"controller_manager": {"ros__parameters": content}}))
+    given = {"scenario": "cart_pole", "controllers_file": str(file)}
+    *_, first, others = controlled(**given)
+    assert first["arguments"][:2] == ["joint_state_broadcaster", "mine"]
+    assert others["arguments"][0] == "yours"
+    *_, only = controlled(**given, controllers="yours", interface="velocity")
+    assert only["arguments"][:2] == ["joint_state_broadcaster", "yours"]
+    with pytest.raises(ValueError, match="unknown controller in .*own.yaml 'theirs'"):
+        controlled(**given, controllers="theirs")
+    file.write_text("controller_manager: {}")
+    with pytest.raises(ValueError, match="has no controllers; expected controller_manager"):
+        controlled(**given)
+
+
 def test_the_tracker_commands_by_a_controller_of_efforts(controlled):
-    *_, tracker = controlled(tracker="true", interface="effort", controllers_file="own.yaml")
+    *_, spawner = controlled(tracker="true", interface="effort")
+    ended = lambda code: spawner["on_exit"](SimpleNamespace(returncode=code), None)  # noqa: E731
+    assert ended(1) == []
+    (tracker,) = ended(0)  # an armed tracker needs the states of the broadcaster
     given, sim_time = tracker["parameters"]
     assert given["hardware.command_array"] == "effort_controller/commands"
     assert given["source"] == "hardware" and sim_time == {"use_sim_time": True}
@@ -556,7 +651,7 @@ def test_a_tracker_needs_efforts_and_ros2_control_its_packages(controlled, monke
     from nh_control.ros import controllers
 
     for interface in ("position", "velocity"):
-        with pytest.raises(ValueError, match="give interface:=effort"):
+        with pytest.raises(ValueError, match="set interface:=effort"):
             controlled(tracker="true", interface=interface)
     monkeypatch.setattr(controllers, "get_packages_with_prefixes", dict)
     with pytest.raises(ValueError, match="install controller_manager, joint_state_topic"):

@@ -3,6 +3,7 @@ rviz.
 """
 
 import ast
+import datetime
 import importlib
 import importlib.util
 import json
@@ -17,7 +18,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from unittest import mock
 
-import numpy as np
 import pytest
 import setuptools
 import yaml
@@ -35,11 +35,6 @@ LAUNCHED = sorted(
 )
 NAMED = [name for name in LAUNCHED if name != "scenario"]
 """Launch files of one scenario; the other is for all."""
-RVIZ = {
-    name: yaml.safe_load((ROOT / "config" / f"{name}.rviz").read_text())["Visualization Manager"]
-    for name in LAUNCHED
-}
-
 PYPI = {"PIL": "pillow", "imageio_ffmpeg": "imageio-ffmpeg", "mpl_toolkits": "matplotlib",
         "yaml": "pyyaml"}  # fmt: skip
 """Names on PyPI that are not those of imports."""
@@ -47,14 +42,18 @@ KEYS = {name: f"python3-{name}" for name in ("matplotlib", "numpy", "rich", "sci
 KEYS |= {"PIL": "python3-pil", "casadi": "casadi-pip", "mpl_toolkits": "python3-matplotlib",
          "rosbags": "python3-rosbags-pip", "transforms3d": "python3-transforms3d"}  # fmt: skip
 """Keys in package.xml."""
+CHECKED_KEYS = {
+    *KEYS.values(), "python3-hypothesis", "python3-pytest", "python3-pytest-xdist", "python3-sympy"
+}  # fmt: skip
+"""Keys of Python packages that are in rosdep's public index (rosdep/python.yaml, August 2026)."""
 NOT_ON_PYPI = {"ament_index_python", "tf2_ros", "simulation_interfaces", "control_msgs", "launch",
                "launch_ros"}  # fmt: skip
 """Imported where they are available, or by launch files."""
 OPTIONAL = {"aiohttp", "control", "distributed", "gymnasium", "imageio_ffmpeg", "jax", "pandas",
-            "pyarrow", "sympy", "torch", "trimesh", "xacro"}  # fmt: skip
+            "pyarrow", "pymavlink", "sympy", "torch", "trimesh", "xacro"}  # fmt: skip
 """Without a key; rosdep's only one of `control` is about to be removed."""
 NO_KEY = OPTIONAL | {"simulation_interfaces", "control_msgs"}
-DATA = (".c", ".json", ".urdf", ".js", ".css", ".html", ".glsl", ".typed")
+DATA = (".c", ".json", ".urdf", ".js", ".css", ".html", ".glsl", ".typed", ".pyi")
 
 
 def distribution(name):
@@ -122,9 +121,47 @@ def test_manifest_and_setup_agree():
     assert "Apache License" in (ROOT / "LICENSE").read_text()
 
 
+def test_the_changelog_describes_the_version():
+    """Below the changes that no release contains yet, in at most 150 lines."""
+    headings = [
+        (number, line)
+        for number, line in enumerate((ROOT / "CHANGELOG.md").read_text().splitlines())
+        if line.startswith("## ") and line != "## Unreleased"
+    ]
+    (first, line), (second, _), *_ = headings
+    version, date = re.fullmatch(r"## (\S+) \((\d{4}-\d\d-\d\d)\)", line).groups()
+    assert version == MANIFEST.findtext("version") and datetime.date.fromisoformat(date)
+    assert second - first <= 150
+
+
+def test_no_metadata_is_declared_twice():
+    tomllib = pytest.importorskip("tomllib")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = {
+        "name", "version", "description", "readme", "license", "maintainers", "keywords",
+        "classifiers", "urls", "requires-python", "dependencies", "optional-dependencies",
+        "scripts",
+    }  # fmt: skip
+    of_setup = {
+        "python_requires": "requires-python", "install_requires": "dependencies",
+        "extras_require": "optional-dependencies", "entry_points": "scripts",
+        "long_description": "readme", "maintainer": "maintainers",
+        "maintainer_email": "maintainers",
+    }  # fmt: skip
+    given = {of_setup.get(name, name) for name in SETUP} & named
+    assert given - {"name"} == set(project["dynamic"])
+    assert project.keys() & given == {"name"} and project["name"] == SETUP["name"]
+
+
+def test_keys_of_python_packages_are_in_the_index_of_rosdep():
+    """Whoever adds a key looks it up there."""
+    keys = dependencies("depend", "exec_depend", "test_depend")
+    assert {key for key in keys if "python3" in key or key.endswith("-pip")} == CHECKED_KEYS
+
+
 def test_every_import_is_a_declared_dependency(imported):
     extras = ("plot", "film", "gym", "pandas", "xacro", "mesh", "ros", "study", "dask", "view")
-    extras += ("torch", "jax", "latex")
+    extras += ("torch", "jax", "latex", "px4")
     installed = sum((SETUP["extras_require"][e] for e in extras), SETUP["install_requires"])
     wanted = {name: distribution(name) for name in imported}
     on_pypi = {wanted[name][0] for name in imported - NOT_ON_PYPI}
@@ -145,7 +182,7 @@ def test_everything_in_launch_config_and_doc_is_installed():
         for path in (ROOT / folder).rglob("*")
         if path.is_file() and path.suffix != ".pyc"
     }
-    made_by_sphinx = re.compile("doc/(reference|_build|_static)/|doc/[^/]*(?<!\\.md)$")
+    made_by_sphinx = re.compile("doc/(reference|_build|_static|_templates)/|doc/[^/]*(?<!\\.md)$")
     present = {name for name in present if not made_by_sphinx.match(name)}
     assert installed == present | {"package.xml", "resource/nh_control"}
     assert ("share/ament_index/resource_index/packages", ["resource/nh_control"]) in SETUP[
@@ -192,6 +229,7 @@ def test_entry_point_exists(executable, target):
 def test_lines_in_c_are_as_short_as_in_python():
     """`ruff` looks after those of Python."""
     files = sorted((ROOT / "nh_control").rglob("native/*.[ch]"))
+    files += (ROOT / "nh_control").rglob("templates/*.[ch]pp")
     long = [
         f"{file.name}:{number}"
         for file in files
@@ -293,65 +331,7 @@ def test_a_file_of_parameters_has_all_of_the_nodes_with_their_defaults_and_meani
     assert all(" ".join(e.sentence.split()) in words for e in specs if e.name in expected)
 
 
-# --- rviz ----------------------------------------------------------------------------------------
-
-
-ROLLING = ("snakeboard", "differential_drive", "car", "chaplygin_sleigh", "rolling_disk")
-ODOMETRY = {
-    **dict.fromkeys((*ROLLING, "snake", "snake_kinematic", "bicycle"), "/odom"),
-    **dict.fromkeys(("wet_snakeboard", "wet_car"), "/odom"),
-    "ballbot": "/ballbot/odom",
-    "quadrotor_payload": "/payload/odom",
-    "quadrotor": "/quadrotor/odom",
-}
-"""The topic of the odometry of what moves freely; its reference is shown, too."""
-
-
-@pytest.mark.parametrize("name", LAUNCHED)
-def test_rviz_shows_what_the_nodes_publish(name):
-    displays = {
-        display["Class"].removeprefix("rviz_default_plugins/"): display
-        for display in RVIZ[name]["Displays"]
-    }
-    moving = {"Path": "/reference", "Odometry": ODOMETRY.get(name)} if name in ODOMETRY else {}
-    assert {
-        kind: display["Topic"]["Value"] for kind, display in displays.items() if "Topic" in display
-    } == {"MarkerArray": "/markers", **moving}
-    assert all(display["Enabled"] for display in displays.values())
-    assert ("RobotModel" in displays) == (name in ("urdf", "snakeboard"))
-
-
-@pytest.mark.parametrize("name", LAUNCHED)
-def test_rviz_receives_latched_messages_from_before_its_start(name):
-    """What is told once is latched; all else would be old."""
-    latched = ("Path", "RobotModel")
-    for display in RVIZ[name]["Displays"]:
-        kind = display["Class"].removeprefix("rviz_default_plugins/")
-        for key in ("Topic", "Description Topic"):
-            if key in display:
-                expected = "Transient Local" if kind in latched else "Volatile"
-                assert display[key]["Durability Policy"] == expected, kind
-                assert display[key]["Reliability Policy"] == "Reliable"
-                assert key == "Topic" or display[key]["Value"] == "/robot_description"
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_rviz_views_use_existing_frames(name):
-    scenario = scenarios.get(name)
-    if scenario.to_bodies is not None:
-        space = scenario.make_system(scenario.parameters).space
-        bodies = scenario.to_bodies(scenario.parameters, space.origin, np.zeros(space.nw))
-    else:
-        bodies = (scenario.body,) if scenario.body is not None else ()
-    fixed = scenario.visual(scenario.parameters).parent
-    frames = (
-        {"<Fixed Frame>", fixed}
-        | {body.parent for body in bodies}
-        | {body.frame for body in bodies}
-    )
-    views = RVIZ[name]["Views"]
-    assert RVIZ[name]["Global Options"]["Fixed Frame"] == fixed
-    assert {view["Target Frame"] for view in (views["Current"], *views["Saved"])} <= frames
+# --- layouts -------------------------------------------------------------------------------------
 
 
 def test_layouts_of_rqt_and_plotjuggler_show_what_the_nodes_publish():

@@ -40,7 +40,7 @@ def test_an_unknown_name_is_refused():
 
 
 def test_type_checkers_see_the_same_names_from_the_same_modules():
-    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    tree = ast.parse((PACKAGE / "__init__.pyi").read_text())
     told = {
         alias.asname: node.module
         for node in ast.walk(tree)

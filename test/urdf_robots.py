@@ -58,3 +58,36 @@ PASSIVE = """<robot name="passive"><link name="base"/><link name="rod"><inertial
 <joint name="hinge" type="revolute"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/>
 <limit effort="0" velocity="0" lower="-3" upper="3"/></joint></robot>"""
 """A pendulum of 1 kg at 0.5 m, without a motor."""
+
+
+def rover(*axles: str) -> str:
+    """Return a URDF with the wheels rear_left, rear_right on driven joints, and, as `axles` say,
+    front_left and front_right on passive ones behind driven steering joints, 0.6 m before them.
+    """
+
+    def link(name: str, mass: float, inertia: float, shape: str = "") -> str:
+        J = " ".join(
+            f'i{a}{b}="{inertia * (a == b)}"' for a, b in ("xx", "xy", "xz", "yy", "yz", "zz")
+        )
+        inertial = f'<origin xyz="0 0 0"/><mass value="{mass}"/><inertia {J}/>'
+        return f'<link name="{name}"><inertial>{inertial}</inertial>{shape}</link>'
+
+    def joint(name: str, kind: str, parent: str, child: str, at: str, axis: str, most: int) -> str:
+        ends = f'<parent link="{parent}"/><child link="{child}"/><origin xyz="{at}"/>'
+        limit = f'<limit effort="{most}" velocity="20" lower="-0.6" upper="0.6"/>'
+        return f'<joint name="{name}" type="{kind}">{ends}<axis xyz="{axis}"/>{limit}</joint>'
+
+    cylinder = '<geometry><cylinder radius="0.1" length="0.05"/></geometry>'
+    shape = f'<collision><origin rpy="1.5707963267948966 0 0"/>{cylinder}</collision>'
+    parts = [link("base", 20, 1)]
+    for side, y in (("left", 0.25), ("right", -0.25)):
+        for axle in ("rear", *axles):
+            on, at = "base", f"0 {y} 0.1"
+            if axle == "front":
+                on, front = f"knuckle_{side}", f"0.6 {y} 0.1"
+                turn = joint(f"steering_{side}", "revolute", "base", on, front, "0 0 1", 5)
+                parts, at = [*parts, link(on, 0.5, 0.002), turn], "0 0 0"
+            name, most = f"{axle}_{side}", 5 * (axle == "rear")
+            rolls = joint(f"{name}_joint", "continuous", on, name, at, "0 1 0", most)
+            parts += [link(name, 0.5, 0.002, shape), rolls]
+    return f'<robot name="rover">{"".join(parts)}</robot>'

@@ -1,7 +1,8 @@
-"""Classical benchmarks of multibody dynamics: published numbers beside those of this package.
+"""Classical benchmarks of multibody dynamics: published numbers compared with those that this
+package computes.
 
-Each file is one mechanism, short enough to be read as an example. `BENCHMARKS` has all of them by
-name.
+Each file contains one mechanism and is short enough to serve as an example. `BENCHMARKS` contains
+all of them by name.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from nh_control.benchmarks import (
 from nh_control.benchmarks.benchmark import Benchmark, Result, Value
 
 BENCHMARKS = {
-    one.name: one
-    for one in (
+    benchmark.name: benchmark
+    for benchmark in (
         bicycle.EIGENVALUES,
         bicycle.TURN,
         andrews.ANDREWS,

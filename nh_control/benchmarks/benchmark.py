@@ -1,4 +1,4 @@
-"""A benchmark: published numbers of a mechanism and a function that computes them."""
+"""Benchmarks: published numbers for a mechanism, and a function that computes them."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 PRINTED, CLOSED_FORM, INVARIANT = "printed", "closed form", "invariant"
-"""Kinds of references: a printed number; a formula, evaluated in double precision; a number that
-the exact motion keeps.
+"""Kinds of references: a printed number, a formula evaluated in double precision, or a quantity
+that the exact motion conserves.
 """
 DOUBLE = 15
-"""Digits of a reference that is not printed."""
+"""Number of digits of a reference that is not printed."""
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One problem of the literature.
+    """One problem from the literature.
 
-    `published` has the reference numbers by name: strings as the `source` prints them, or numbers
-    of a formula or an invariant, as `reference` says. `compute()` returns the same names with the
-    numbers of this package, and `method` is how it gets them. A `note` explains digits that do not
-    agree.
+    `published` contains the reference numbers by name: strings as printed in the `source`, or the
+    values of a formula or an invariant, depending on `reference`. `compute()` returns this
+    package's numbers by the same names, and `method` describes how they are computed. A `note`
+    explains digits that do not agree.
     """
 
     name: str
@@ -41,15 +41,14 @@ class Benchmark:
         computed = self.compute()
         seconds = time.perf_counter() - start
         values = tuple(
-            Value(name, str(number), float(computed[name]), *agreement(computed[name], number))
-            for name, number in self.published.items()
+            _value(name, number, float(computed[name])) for name, number in self.published.items()
         )
         return Result(self, values, seconds)
 
 
 @dataclass(frozen=True)
 class Value:
-    """A reference number, the computed one, and how many of the reference's digits agree."""
+    """A reference number, the computed number, and how many digits of the reference agree."""
 
     name: str
     published: str
@@ -60,7 +59,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Result:
-    """The values of a benchmark, and the seconds that `compute` took."""
+    """The values of a benchmark, and the time in seconds that `compute` took."""
 
     benchmark: Benchmark
     values: tuple[Value, ...]
@@ -68,20 +67,28 @@ class Result:
 
     @property
     def worst(self) -> Value:
-        """The value with the most digits that do not agree."""
+        """The value with the largest number of digits that do not agree."""
         return max(self.values, key=lambda value: (value.of - value.digits, -value.digits))
 
 
+def _value(name: str, published: str | float, computed: float) -> Value:
+    digits, of = agreement(computed, published)
+    return Value(name, str(published), computed, digits, of)
+
+
 def agreement(computed: float, published: str | float) -> tuple[int, int]:
-    """Number of significant digits to which a number agrees with the published one, and how many
-    that one has: `|computed - published|` is at most half a unit of the last digit that agrees.
+    """Return the number of significant digits to which a number agrees with the published one, and
+    the number of published digits. `|computed - published|` is at most half a unit in the last
+    digit that agrees.
     """
+    # Use decimal numbers, because the binary value of a printed number differs from it.
     printed = isinstance(published, str)
     exact = Decimal(published)
     digits = len(exact.as_tuple().digits) if printed else DOUBLE
     last = exact.adjusted() + 1 - digits
     error = abs(Decimal(float(computed)) - exact) * 2
-    if error <= Decimal(10) ** last * Decimal("1.000001"):  # a tie is a number rounded up or down
+    # Half a unit in the last digit. A tie may have been rounded up or down.
+    if error <= Decimal(10) ** last * Decimal("1.000001"):
         return digits, digits
     lost = math.ceil(error.log10() - last)
     return max(0, digits - lost), digits

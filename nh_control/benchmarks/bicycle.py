@@ -16,9 +16,9 @@ from nh_control.systems.bicycle import BicycleParameters, bicycle_model
 
 PARAMETERS = BicycleParameters()
 REAR, FRONT = PARAMETERS.rear_radius, PARAMETERS.front_radius
-"""Radii of the wheels, m."""
+"""Wheel radii, m."""
 NO_TORQUES = (0.0, 0.0)
-"""On the steering and on the rear wheel."""
+"""Torques on the steering and on the rear wheel."""
 
 # forward speed (m/s): weave re, im, capsize, castering (1/s)
 TABLE_2 = {
@@ -37,10 +37,10 @@ MODES = ("weave re", "weave im", "capsize", "castering")
 STANDING = ("3.13164324790656", "5.53094371765393", "-3.13164324790656", "-5.53094371765393")
 LATERAL = ("lean", "steer", "lean_dot", "steer_dot")
 FREE = ("lean_dot", "pitch_dot", "rear_wheel_dot", "steer_dot")
-"""Rates that determine the others, in the order of the velocity."""
+"""Rates that determine all others, ordered as in the velocity."""
 
 # Basu-Mandal et al. (2007), table 1: theta is the heading, psi = pi/2 - lean, phi = pi + pitch,
-# psi_f the steering angle, beta the angles of the wheels, (x, y, z) the rear hub; x points back
+# psi_f the steering angle, beta the wheel angles, and (x, y, z) the rear hub; x points back
 SPEEDS = {
     "contact_omega": 0.7830033527065,
     "lean_dot": -0.6068425835418,
@@ -68,37 +68,40 @@ ACCELERATIONS = {
 
 
 def bicycle(tree: nh.Multibody) -> nh.System:
-    """Lean, pitch, steering and the rear wheel determine the other rates."""
+    """Return the system with the independent rates FREE."""
     names = tree.space.velocity_names
     dependent = tuple(i for i, name in enumerate(names) if name not in FREE)
     return replace(tree.system, dependent=dependent, nominal=tuple(tree.configuration()))
 
 
 def eigenvalues() -> Mapping[str, float]:
-    """Those of the lateral motion at all speeds of table 2, and the speeds where they leave the
-    left half plane.
+    """Return the eigenvalues of the lateral motion at all speeds in table 2, and the speeds at
+    which they cross the imaginary axis.
     """
     tree = bicycle_model(PARAMETERS)
     system = bicycle(tree)
     continuous, q = ContinuousSystem(system), tree.configuration()
-    places = [tree.space.names.index(n) for n in LATERAL[:2]]
-    places += [tree.space.nq + FREE.index(n) for n in LATERAL[2:]]
+    # Rows and columns of A that belong to lean, steering and their rates.
+    lateral_indices = [tree.space.names.index(n) for n in LATERAL[:2]]
+    lateral_indices += [tree.space.nq + FREE.index(n) for n in LATERAL[2:]]
 
     def lateral(speed: float) -> np.ndarray:
         rates = {"rear_wheel_dot": speed / REAR, "front_wheel_dot": speed / FRONT}
         v = tree.velocity({"contact_v_forward": speed, **rates})
-        A = continuous.linearize(q, v, NO_TORQUES).A[np.ix_(places, places)]
-        return np.linalg.eigvals(A)
+        A = continuous.linearize(q, v, NO_TORQUES).A
+        return np.linalg.eigvals(A[np.ix_(lateral_indices, lateral_indices)])
 
-    found = dict(zip(_names(0), np.sort(lateral(0.0).real)[[2, 3, 1, 0]]))
+    # At zero speed there are four real eigenvalues, ordered as in STANDING.
+    modes = dict(zip(_names(0), np.sort(lateral(0.0).real)[[2, 3, 1, 0]]))
     for speed in TABLE_2:
         values = lateral(speed)
         weave, real = values[values.imag > 0][0], np.sort(values[values.imag == 0].real)
-        found |= dict(zip(_names(speed), (weave.real, weave.imag, real[1], real[0])))
+        modes |= dict(zip(_names(speed), (weave.real, weave.imag, real[1], real[0])))
+    # The bicycle is stable between the zeros of the largest real part.
     growth = lambda speed: lateral(speed).real.max()
-    found["weave speed, m/s"] = brentq(growth, 4.0, 5.0, xtol=1e-14)
-    found["capsize speed, m/s"] = brentq(growth, 5.5, 7.0, xtol=1e-14)
-    return found
+    modes["weave speed, m/s"] = brentq(growth, 4.0, 5.0, xtol=1e-14)
+    modes["capsize speed, m/s"] = brentq(growth, 5.5, 7.0, xtol=1e-14)
+    return modes
 
 
 def _names(speed: int) -> list[str]:
@@ -107,25 +110,27 @@ def _names(speed: int) -> list[str]:
 
 
 def turn() -> Mapping[str, float]:
-    """Accelerations in a state far from upright."""
+    """Return the accelerations in a state far from upright, in the coordinates used in table 1."""
     tree = bicycle_model(PARAMETERS)
     system = bicycle(tree)
     continuous, q = ContinuousSystem(system), tree.configuration(POSE)
+    # The table gives the hub's speed. A turn about the vertical adds `around` to the speed of the
+    # contact point.
     hub_speed, around = 2.8069345714545, SPEEDS["contact_omega"] * REAR * np.sin(POSE["lean"])
     v = tree.velocity({**SPEEDS, "contact_v_forward": hub_speed - around})
     rate = continuous.acceleration(q, v, NO_TORQUES)
     hub = acceleration_of_point(tree, "frame", q, v, rate)
-    at = dict(zip(tree.space.velocity_names, rate))
+    rates = dict(zip(tree.space.velocity_names, rate))
     return {
         "x''": -hub[0],
         "y''": -hub[1],
         "z''": hub[2],
-        "theta''": at["contact_omega"],
-        "psi''": -at["lean_dot"],
-        "phi''": at["pitch_dot"],
-        "psi_f''": at["steer_dot"],
-        "beta_r''": at["rear_wheel_dot"],
-        "beta_f''": at["front_wheel_dot"],
+        "theta''": rates["contact_omega"],
+        "psi''": -rates["lean_dot"],
+        "phi''": rates["pitch_dot"],
+        "psi_f''": rates["steer_dot"],
+        "beta_r''": rates["rear_wheel_dot"],
+        "beta_f''": rates["front_wheel_dot"],
     }
 
 
@@ -145,7 +150,7 @@ EIGENVALUES = Benchmark(
 )
 TURN = Benchmark(
     name="bicycle_turn",
-    title="bicycle: nonlinear accelerations, leaned by 36 and steered by 13 degrees",
+    title="bicycle: nonlinear accelerations at a lean of 36 and a steering angle of 13 degrees",
     source="Basu-Mandal, Chatterjee, Papadopoulos (2007), Proc. R. Soc. A 463, table 1",
     reference=PRINTED,
     published=ACCELERATIONS,

@@ -1,4 +1,6 @@
-"""The car axis of the Test Set for IVP Solvers: a rod on two springs on a bumpy road."""
+"""The car axis from the Test Set for IVP Solvers: a rod supported by two springs on a bumpy
+road.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import casadi as ca
 
 import nh_control as nh
 from nh_control.benchmarks.benchmark import PRINTED, Benchmark
-from nh_control.benchmarks.motion import METHOD, moved
+from nh_control.benchmarks.motion import METHOD, integrate
 from nh_control.mechanics.continuous import ContinuousSystem
 
 LENGTH, REST, MASS, EPSILON, BUMP, RATE = 1.0, 0.5, 10.0, 0.01, 0.1, 10.0
@@ -28,8 +30,8 @@ END = {
 
 
 def car_axis() -> nh.System:
-    """q = (x_l, y_l, x_r, y_r, t): both ends of the axis, and the time as a prescribed coordinate.
-    The left wheel is at the origin, the right one follows the road.
+    """Return the system with q = (x_l, y_l, x_r, y_r, t): the ends of the axis, and the time as a
+    prescribed coordinate. The left wheel is at the origin, and the right wheel follows the road.
     """
 
     def road(q: ca.SX) -> ca.SX:
@@ -37,6 +39,7 @@ def car_axis() -> nh.System:
         return ca.vertcat(ca.sqrt(LENGTH**2 - y**2), y)
 
     def lagrangian(q: ca.SX, v: ca.SX) -> ca.SX:
+        # L = m |v|^2 / 2 - (|p_l| - l0)^2 / 2 - (|p_r - road| - l0)^2 / 2 - m (y_l + y_r)
         m = MASS * EPSILON**2 / 2
         stretched = [ca.norm_2(q[:2]) - REST, ca.norm_2(q[2:4] - road(q)) - REST]
         return (m * ca.sumsqr(v[:4]) - ca.sumsqr(ca.vertcat(*stretched))) / 2 - m * (q[1] + q[3])
@@ -56,7 +59,7 @@ def car_axis() -> nh.System:
 def compute() -> Mapping[str, float]:
     system = car_axis()
     start_rates = [-REST / LENGTH, 0.0, -REST / LENGTH, 0.0, 1.0]
-    q, v = moved(system, START, start_rates, 3.0, [0.0], steps=3000)
+    q, v = integrate(system, START, start_rates, 3.0, [0.0], steps=3000)
     lam = ContinuousSystem(system).multipliers(q, v, [0.0])
     return dict(zip(END, [*q[:4], *v[:4], *lam]))
 

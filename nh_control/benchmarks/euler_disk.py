@@ -1,4 +1,4 @@
-"""Euler's disk: a coin that rolls around on its edge while its center rests."""
+"""Euler's disk: a coin that rolls around on its edge while its center is at rest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 import nh_control as nh
 from nh_control.benchmarks.benchmark import CLOSED_FORM, Benchmark
-from nh_control.benchmarks.motion import METHOD, moved
+from nh_control.benchmarks.motion import METHOD, integrate
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.multibody import Body, floating
 
@@ -18,7 +18,7 @@ TURNS = 3
 
 
 def disk() -> nh.Multibody:
-    """A thin uniform disk, its axis along z of its frame."""
+    """Return a thin uniform disk whose axis is the z axis of its frame."""
     across = MASS * RADIUS**2 / 4
     return nh.Multibody(
         "disk",
@@ -30,7 +30,9 @@ def disk() -> nh.Multibody:
 
 
 def start(model: nh.Multibody, rate: float) -> tuple[np.ndarray, np.ndarray]:
-    """Inclined about y, with x to the point that touches; it turns about this x alone."""
+    """Return the configuration and velocity of the disk. It is inclined about y, and x points
+    toward the point of contact. The disk rotates only about x.
+    """
     half, names = INCLINATION / 2, model.space.names
     turn = dict(zip(names[:4], (np.cos(half), 0.0, np.sin(half), 0.0)))
     q = model.configuration({**turn, names[6]: RADIUS * np.sin(INCLINATION)})
@@ -38,7 +40,7 @@ def start(model: nh.Multibody, rate: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def precession() -> float:
-    """Rate (rad/s) of the point that touches, `4 g / (R sin(inclination))`, its square."""
+    """Return the rate (rad/s) of the point of contact, `sqrt(4 g / (R sin(inclination)))`."""
     return float(np.sqrt(4 * GRAVITY / (RADIUS * np.sin(INCLINATION))))
 
 
@@ -47,16 +49,18 @@ def compute() -> Mapping[str, float]:
     continuous = ContinuousSystem(model.system)
 
     def out_of_balance(rate: float) -> float:
-        """The angular velocity turns with the precession where the inclination stays."""
+        """Return the angular acceleration about y that changes the inclination."""
+        # In steady motion, the angular velocity vector rotates with the precession.
         turns = rate**2 * np.sin(INCLINATION) * np.cos(INCLINATION)
-        return float(continuous.acceleration(*start(model, rate))[1]) + turns
+        q, v = start(model, rate)
+        return float(continuous.acceleration(q, v)[1]) + turns
 
     rate = brentq(out_of_balance, 0.5 * precession(), 2 * precession(), xtol=1e-13)
-    q, _ = moved(
-        model.system, *start(model, precession()), TURNS * 2 * np.pi / precession(), steps=500
-    )
+    q0, v0 = start(model, precession())
+    q, _ = integrate(model.system, q0, v0, TURNS * 2 * np.pi / precession(), steps=500)
     pose = model.pose(q, "disk")
-    face = model.pose(start(model, 0.0)[0], "disk").rotation.T @ pose.rotation
+    # The disk's rotation relative to its initial attitude, in its own axes, is a turn about z.
+    face = model.pose(q0, "disk").rotation.T @ pose.rotation
     return {
         "precession, rad/s": rate,
         "height of the center after three rounds, m": pose.position[2],

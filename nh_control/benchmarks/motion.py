@@ -1,4 +1,4 @@
-"""Motions with small errors: what several benchmarks need."""
+"""Accurate motions used by several benchmarks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import nh_control as nh
 METHOD = "nh.solve_ivp, order 8 of Dormand and Prince, rtol 1e-13"
 
 
-def moved(
+def integrate(
     system: nh.System,
     q: ArrayLike,
     v: ArrayLike,
@@ -21,19 +21,20 @@ def moved(
     u: ArrayLike = (),
     steps: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Configuration (nq) and velocity (nw) after `duration` (s) from q (nq) and v (nw) under
-    inputs u, in at least this number of steps. Raises RuntimeError where one fails.
+    """Return the configuration (nq) and velocity (nw) after `duration` (s), starting from q (nq)
+    and v (nw) under constant inputs u. The integration takes at least `steps` steps. Raises
+    RuntimeError if a step fails.
     """
     dsys, span = _states(system), (0.0, duration)
-    how: Any = {"method": "rkmk853", "rtol": 1e-13, "atol": 1e-13, "max_step": duration / steps}
-    run = nh.solve_ivp(system, span, dsys.state(q, v), u, **how)
+    options: Any = {"method": "rkmk853", "rtol": 1e-13, "atol": 1e-13}
+    run = nh.solve_ivp(system, span, dsys.state(q, v), u, max_step=duration / steps, **options)
     if not run.success:
         raise RuntimeError(f"{system.name}: {run.message}")
     return dsys.configuration(run.y[:, -1]), dsys.velocity(run.y[:, -1])
 
 
 def _states(system: nh.System) -> nh.DiscreteSystem:
-    """A discrete system that converts between (q, v) and states (q, rho)."""
+    """Return a discrete system that converts between (q, v) and states (q, rho)."""
     make = nh.nonholonomic_midpoint if system.n_velocity_constraints else nh.midpoint
     return make(system, 1e-3)
 
@@ -41,7 +42,10 @@ def _states(system: nh.System) -> nh.DiscreteSystem:
 def acceleration_of_point(
     model: nh.Multibody, frame: str, q: np.ndarray, v: np.ndarray, rate: np.ndarray
 ) -> np.ndarray:
-    """Acceleration (3) of a frame's origin in the world, at the rate (nw) of the velocity v."""
+    """Return the acceleration (3) of a frame's origin in the world if v changes at the given rate
+    (nw).
+    """
+    # The derivative at t = 0 of the point's velocity along q(t) = q + t v, v(t) = v + t rate.
     t = ca.SX.sym("t")
     later = model.space.retract(ca.SX(q), t * v)
     velocity = model.kinematics(later, ca.SX(v) + t * rate).velocity(frame)

@@ -1,5 +1,5 @@
-"""The rattleback of Kane and Levinson (1982): an ellipsoid with skew inertia that rolls and turns
-its spin around.
+"""The rattleback of Kane and Levinson (1982): an ellipsoid with skew inertia that rolls and
+reverses its spin.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from scipy.linalg import eigvalsh
 
 import nh_control as nh
 from nh_control.benchmarks.benchmark import CLOSED_FORM, INVARIANT, Benchmark
-from nh_control.benchmarks.motion import METHOD, moved
+from nh_control.benchmarks.motion import METHOD, integrate
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.multibody import Body, floating
 
 RADII, DEPTH, GRAVITY = (0.20, 0.03, 0.02), 0.01, 9.81
-"""Half axes, and of the center of mass below their center, m."""
+"""Semi-axes, depth of the center of mass below the ellipsoid's center (m), and gravity (m/s^2)."""
 INERTIA = 1e-4 * np.array([[2, 0.2, 0], [0.2, 16, 0], [0, 0, 17]])
-"""Of 1 kg, about the center of mass, in axes with z up."""
+"""Inertia about the center of mass for a mass of 1 kg, in axes with z up."""
 TILT, SPIN, DURATION = np.radians(0.5), np.array([0.0, 0.0, 5.0]), 8.0
-"""Roll and angular velocity (rad/s) of the start, and length of the run (s)."""
+"""Initial roll (rad) and angular velocity (rad/s), and duration of the run (s)."""
 
 
 def stone() -> nh.Multibody:
-    """A body of 1 kg that rolls, its frame at the center of the ellipsoid."""
+    """Return a rolling body with a mass of 1 kg whose frame is at the ellipsoid's center."""
     return nh.Multibody(
         "rattleback",
         [floating("stone", space="SO3xR3")],
@@ -34,16 +34,17 @@ def stone() -> nh.Multibody:
     )
 
 
-def placed(model: nh.Multibody, roll: float) -> np.ndarray:
-    """Configuration on the plane, rolled about its long axis."""
+def on_plane(model: nh.Multibody, roll: float) -> np.ndarray:
+    """Return the configuration of the stone on the plane, rolled about its long axis."""
+    # The support function of the ellipse with semi-axes b and c.
     height = np.hypot(RADII[1] * np.sin(roll), RADII[2] * np.cos(roll))
     names, turn = model.space.names, (np.cos(roll / 2), np.sin(roll / 2), 0.0, 0.0)
     return model.configuration({**dict(zip(names[:4], turn)), names[6]: height})
 
 
 def rocking() -> np.ndarray:
-    """Frequencies (2) of small oscillations at rest: `det(K - w^2 M) = 0` about the point that
-    touches, with the radii of curvature `a^2 / c` and `b^2 / c` there.
+    """Return the frequencies (2) of small oscillations about rest. They solve `det(K - w^2 M) = 0`
+    about the point of contact, where the radii of curvature are `a^2 / c` and `b^2 / c`.
     """
     a, b, c = RADII
     height = c - DEPTH
@@ -53,27 +54,29 @@ def rocking() -> np.ndarray:
 
 def compute_rocking() -> Mapping[str, float]:
     model = stone()
-    found = ContinuousSystem(model.system).linearize(placed(model, 0.0), model.velocity()).A
-    frequencies = np.sort(np.linalg.eigvals(found).imag)[-2:]
+    A = ContinuousSystem(model.system).linearize(on_plane(model, 0.0), model.velocity()).A
+    frequencies = np.sort(np.linalg.eigvals(A).imag)[-2:]
     return {"roll, rad/s": frequencies[0], "pitch, rad/s": frequencies[1]}
 
 
 def _start() -> tuple[np.ndarray, np.ndarray]:
-    """In the body's axes: the upward vertical, and the arm from the center of the ellipsoid to the
-    point that touches, `-A^2 n / |A n|`.
+    """Return the upward vertical n and the vector from the center of the ellipsoid to the point of
+    contact, `-A^2 n / |A n|`, both in the body's axes.
     """
     up = np.array([0.0, np.sin(TILT), np.cos(TILT)])
     return up, -np.square(RADII) * up / np.linalg.norm(RADII * up)
 
 
 def reversal(duration: float) -> tuple[float, float]:
-    """Spin about the vertical (rad/s) and energy (J) after `duration` (s) from the start of Kane
-    and Levinson: rolled by half a degree, it spins in the direction that it does not like.
+    """Return the spin about the vertical (rad/s) and the energy (J) after `duration` (s). As in
+    Kane and Levinson, the stone is initially rolled by half a degree and spins in the unstable
+    direction.
     """
     model = stone()
-    q = placed(model, TILT)
+    q = on_plane(model, TILT)
+    # The point of contact is at rest, so the velocity of the center is -omega x arm.
     velocity = model.pose(q, "stone").rotation @ np.cross(_start()[1], SPIN)
-    q, v = moved(model.system, q, np.concatenate([SPIN, velocity]), duration, steps=40_000)
+    q, v = integrate(model.system, q, np.concatenate([SPIN, velocity]), duration, steps=40_000)
     pose = model.pose(q, "stone")
     height = model.point(q, nh.multibody.Point("stone", (0, 0, -DEPTH)))[2]
     energy = GRAVITY * height + v @ model.mass_matrix(q) @ v / 2
@@ -81,7 +84,9 @@ def reversal(duration: float) -> tuple[float, float]:
 
 
 def start_energy() -> float:
-    """By hand, of 1 kg whose center of mass is at `-arm` from the point at rest."""
+    """Return the initial energy for a mass of 1 kg, with the center of mass at `-arm` from the
+    point of contact, which is at rest.
+    """
     up, arm = _start()
     arm = arm + [0.0, 0.0, DEPTH]
     kinetic = np.sum(np.cross(SPIN, arm) ** 2) + SPIN @ INERTIA @ SPIN
@@ -103,8 +108,8 @@ ROCKING = Benchmark(
 )
 REVERSAL = Benchmark(
     name="rattleback_reversal",
-    title="rattleback: energy after it has turned its spin around",
-    source="data and start of Kane, Levinson (1982); reference: energy of the start by hand",
+    title="rattleback: energy after the reversal of its spin",
+    source="data and start of Kane, Levinson (1982); reference: initial energy by hand",
     reference=INVARIANT,
     published={"energy, J": start_energy()},
     compute=compute_reversal,

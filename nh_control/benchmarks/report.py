@@ -1,4 +1,4 @@
-"""Results of benchmarks as rows of a table, and as plain values for JSON."""
+"""Benchmark results as table rows, and as plain values for JSON."""
 
 from __future__ import annotations
 
@@ -20,20 +20,22 @@ VALUES = ("number", "published", "here", "digits")
 
 
 def summary(result: Result) -> tuple[str, ...]:
-    """Cells under SUMMARY: the value with the fewest agreeing digits stands for all."""
-    one, count = result.worst, len(result.values)
-    name = one.name if count == 1 else f"{one.name} (of {count})"
+    """Return the cells for the columns SUMMARY. The value with the worst agreement represents all
+    values.
+    """
+    worst, count = result.worst, len(result.values)
+    name = worst.name if count == 1 else f"{worst.name} (of {count})"
     where = result.benchmark.name, result.benchmark.reference
-    return (*where, name, *_cells(result, one), f"{result.seconds:.1f}")
+    return (*where, name, *_cells(result, worst), f"{result.seconds:.1f}")
 
 
 def values(result: Result) -> list[tuple[str, ...]]:
-    """Cells under VALUES, a row for each number."""
-    return [(one.name, *_cells(result, one)) for one in result.values]
+    """Return the cells for the columns VALUES, with one row for each number."""
+    return [(value.name, *_cells(result, value)) for value in result.values]
 
 
 def plain(results: Iterable[Result]) -> dict[str, Any]:
-    """All numbers by benchmark and name."""
+    """Return all numbers as plain values, by benchmark and name."""
     return {
         result.benchmark.name: {
             "title": result.benchmark.title,
@@ -43,13 +45,13 @@ def plain(results: Iterable[Result]) -> dict[str, Any]:
             "note": result.benchmark.note,
             "seconds": result.seconds,
             "values": {
-                one.name: {
-                    "published": one.published,
-                    "computed": one.computed,
-                    "digits": one.digits,
-                    "of": one.of,
+                value.name: {
+                    "published": value.published,
+                    "computed": value.computed,
+                    "digits": value.digits,
+                    "of": value.of,
                 }
-                for one in result.values
+                for value in result.values
             },
         }
         for result in results
@@ -57,7 +59,10 @@ def plain(results: Iterable[Result]) -> dict[str, Any]:
 
 
 def _cells(result: Result, value: Value) -> tuple[str, str, str]:
-    """Published, computed with as many digits, and how many agree."""
+    """Return the published number, the computed number with the same number of digits, and how
+    many digits agree.
+    """
+    # A printed number determines the number of decimals, and whether there is an exponent.
     published = result.benchmark.published[value.name]
     if isinstance(published, str):
         mantissa, exponent, _ = published.partition("e")

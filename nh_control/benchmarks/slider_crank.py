@@ -1,4 +1,4 @@
-"""A slider crank: with an elastic rod, of the Test Set for IVP Solvers, and with a rigid one."""
+"""Slider-cranks with an elastic rod, as in the Test Set for IVP Solvers, and with a rigid rod."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ import numpy as np
 
 import nh_control as nh
 from nh_control.benchmarks.benchmark import CLOSED_FORM, PRINTED, Benchmark
-from nh_control.benchmarks.motion import METHOD, moved
+from nh_control.benchmarks.motion import METHOD, integrate
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.multibody import Body, Coincident, Point, prismatic, revolute
 
 CRANK, ROD, SPEED = 0.15, 0.30, 150.0
 CRANK_INERTIA, ROD_INERTIA, ROD_MASS, SLIDER_MASS = 0.002727, 0.0045339259, 0.151104, 0.075552
-"""Inertias about the joints that turn them, kg m^2, and masses, kg."""
+"""Inertias about the joints, kg m^2, and masses, kg."""
 DENSITY, MODULUS, SIDE, PI = 7870.0, 0.20e12, 0.0080, np.pi
-"""Of the elastic rod. The test set's program has 3.1415927, but its numbers follow from pi."""
+"""Data for the elastic rod. The test set's program uses pi = 3.1415927, but its published numbers
+follow from the exact pi.
+"""
 
 START = [0.0, 0.0, CRANK + ROD + 0.169327969e-04, 0.0, 0.0, 0.103339863e-04, 0.169327969e-04, 0.0]
 START_RATES = [-0.749957670e02, -0.268938672e-05, 0.444896105, 0.463434311e-02]
@@ -50,9 +52,11 @@ FORCES = {
 
 
 def elastic() -> nh.System:
-    """q = (phi_2, x_3, q_1 ... q_4, phi_1): two sine modes across the rod, two quadratic elements
-    along it, and the prescribed angle of the crank.
+    """Return the system with q = (phi_2, x_3, q_1 ... q_4, phi_1): two sine modes across the rod,
+    two quadratic elements along it, and the prescribed crank angle.
     """
+    # The modes' mass and stiffness, and the test set's integrals B, c1, c2, c12 and c21, which
+    # couple the modes with the rod's motion.
     volume, stiffness = SIDE**2 * ROD, MODULUS * SIDE**2 / ROD
     M = DENSITY * volume * np.array([[0.5, 0, 0, 0], [0, 0.5, 0, 0], [0, 0, 8, 1], [0, 0, 1, 2]])
     bend = PI**4 * (SIDE / ROD) ** 2
@@ -75,6 +79,8 @@ def elastic() -> nh.System:
         e, e_dot, turn = q[2:6], v[2:6], q[6] - q[0]
         crank, rod, slider = v[6], v[0], v[1]
         s, c = ca.sin(turn), ca.cos(turn)
+        # Kinetic energies of the crank, the deformed rod, the slider, and the modes with their
+        # couplings, minus the strain energy.
         coupling = CRANK * ROD * ROD_MASS * c / 2
         coupling += DENSITY * CRANK * (s * ca.dot(c2, e) + c * ca.dot(c1, e))
         energy = (CRANK_INERTIA + ROD_MASS * CRANK**2) * crank**2 / 2 + coupling * crank * rod
@@ -85,6 +91,7 @@ def elastic() -> nh.System:
         return energy - ca.bilin(K, e) / 2
 
     def loop(q: ca.SX) -> ca.SX:
+        # q_4 lengthens the rod. The rod's end stays on the slider's line y = 0, at x_3.
         length = ROD + q[5]
         return ca.vertcat(
             CRANK * ca.sin(q[6]) + length * ca.sin(q[0]),
@@ -102,21 +109,23 @@ def elastic() -> nh.System:
 
 
 def compute_forces() -> Mapping[str, float]:
-    """At the printed end, independent of the integration."""
-    q, v = np.split(np.array([float(number) for number in END.values()]), 2)
-    at, continuous = ([*q, SPEED * 0.1], [*v, SPEED], [0.0]), ContinuousSystem(elastic())
-    return dict(zip(FORCES, [*continuous.acceleration(*at)[:6], *-continuous.multipliers(*at)]))
+    """Return accelerations and forces at the published final state, which need no integration."""
+    printed_q, printed_v = np.split(np.array([float(number) for number in END.values()]), 2)
+    q, v, continuous = [*printed_q, SPEED * 0.1], [*printed_v, SPEED], ContinuousSystem(elastic())
+    accelerations = continuous.acceleration(q, v, [0.0])[:6]
+    return dict(zip(FORCES, [*accelerations, *-continuous.multipliers(q, v, [0.0])]))
 
 
 def compute_elastic() -> Mapping[str, float]:
-    q, v = moved(elastic(), START[1:], [*START_RATES, SPEED], 0.1, [0.0], steps=10_000)
+    q, v = integrate(elastic(), START[1:], [*START_RATES, SPEED], 0.1, [0.0], steps=10_000)
     return dict(zip(END, [*q[:6], *v[:6]]))
 
 
 def rigid() -> nh.Multibody:
-    """Crank, rod and slider in the plane x, y, without gravity."""
+    """Return the crank, rod and slider in the x-y plane, without gravity."""
     center, across = ROD / 2, 1e-6
-    about_center = ROD_INERTIA - ROD_MASS * center**2  # inertias are about the joints
+    # Parallel axis theorem: the given inertias are about the joints.
+    about_center = ROD_INERTIA - ROD_MASS * center**2
     return nh.Multibody(
         "slider_crank",
         frames=[
@@ -138,27 +147,29 @@ def compute_rigid() -> Mapping[str, float]:
     model = rigid()
     q = model.configuration({"slider": CRANK + ROD})
     v = model.velocity({"crank_dot": SPEED, "rod_dot": -SPEED * (1 + CRANK / ROD)})
-    q, v = moved(model.system, q, v, turn_of_the_crank(), steps=1000)
+    q, v = integrate(model.system, q, v, turn_of_the_crank(), steps=1000)
     return {"crank angle, rad": q[0], "crank rate, rad/s": v[0]}
 
 
 def turn_of_the_crank() -> float:
-    """The time of a turn by the integral of energy, `t = int sqrt(I(phi) / I(0)) dphi / SPEED`,
-    with the inertia I that the crank feels. The mean over equal steps is exact to round-off.
+    """Return the time of one turn. The time follows from the conserved energy: `t = int
+    sqrt(I(phi) / I(0)) dphi / SPEED`, where I is the inertia of all bodies with respect to the
+    crank angle. The mean over equal steps is exact to round-off.
     """
     phi = np.arange(400) * 2 * np.pi / 400
-    sine = -CRANK / ROD * np.sin(phi)  # of the rod's angle
+    sine = -CRANK / ROD * np.sin(phi)  # of the angle of the rod
     cosine = np.sqrt(1 - sine**2)
-    rod = -CRANK / ROD * np.cos(phi) / cosine  # rates per rate of the crank
+    # Rates of the rod, the slider and the rod's center, relative to the crank's rate.
+    rod = -CRANK / ROD * np.cos(phi) / cosine
     slider = -CRANK * np.sin(phi) - ROD * sine * rod
     x, y = (
         -CRANK * np.sin(phi) - ROD / 2 * sine * rod,
         CRANK * np.cos(phi) + ROD / 2 * cosine * rod,
     )
     about_center = ROD_INERTIA - ROD_MASS * (ROD / 2) ** 2
-    felt = CRANK_INERTIA + about_center * rod**2 + ROD_MASS * (x**2 + y**2)
-    felt += SLIDER_MASS * slider**2
-    return float(np.mean(np.sqrt(felt / felt[0])) * 2 * np.pi / SPEED)
+    inertia = CRANK_INERTIA + about_center * rod**2 + ROD_MASS * (x**2 + y**2)
+    inertia += SLIDER_MASS * slider**2
+    return float(np.mean(np.sqrt(inertia / inertia[0])) * 2 * np.pi / SPEED)
 
 
 ELASTIC = Benchmark(
@@ -169,9 +180,10 @@ ELASTIC = Benchmark(
     published=END,
     compute=compute_elastic,
     method=METHOD,
-    note="Equations agree, see slider_crank_forces. Twice as many steps change none of our first "
-    "8 digits, and the rounding of the printed start the 6th of q_3' and q_4'. The rest is the "
-    "printed solution's, in the fast vibrations along the rod (q_3, q_4).",
+    note="The equations agree, see slider_crank_forces. Twice as many steps do not change our "
+    "first 8 digits; the rounding of the printed start changes the 6th digit of q_3' and q_4'. "
+    "The other differences are errors of the printed solution, in the fast vibrations along the "
+    "rod (q_3, q_4).",
 )
 FORCES_AT_END = Benchmark(
     name="slider_crank_forces",

@@ -1,4 +1,4 @@
-"""A homogeneous ball that rolls on a turntable: its center moves on a circle."""
+"""A homogeneous ball that rolls on a turntable. Its center moves on a circle."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ import numpy as np
 
 import nh_control as nh
 from nh_control.benchmarks.benchmark import CLOSED_FORM, Benchmark
-from nh_control.benchmarks.motion import METHOD, moved
+from nh_control.benchmarks.motion import METHOD, integrate
 from nh_control.geometry import quaternion
 
 RADIUS, MASS, RATE = 0.3, 1.4, 2.5
-"""Of the ball (m, kg), and the rate of the turntable (rad/s)."""
+"""Radius and mass of the ball (m, kg), and rate of the turntable (rad/s)."""
 PLACE, SPEED, SPIN = (0.5, 0.2), (0.3, -0.4), 1.1
-"""Of the center at the start (m, m/s), and the rate about the vertical (rad/s)."""
+"""Initial position and velocity of the center (m, m/s), and rate about the vertical (rad/s)."""
 
 
 def ball_on_turntable() -> nh.System:
-    """`A(q) v = b(q)`, q = (x, y, unit quaternion): the point that touches moves as the table."""
+    """Return the system with q = (x, y, unit quaternion) and the constraint `A(q) v = b(q)`, which
+    makes the point of contact move with the table.
+    """
     inertia = 0.4 * MASS * RADIUS**2
 
+    # v + omega x (-R e_z) = velocity of the table, with omega = R(q) times the body rates.
     def rolling(q: ca.SX) -> ca.SX:
         spin = quaternion.matrix(q[2:])
         under = RADIUS * ca.vertcat(-spin[1, :], spin[0, :])
@@ -37,14 +40,18 @@ def ball_on_turntable() -> nh.System:
 
 
 def start() -> tuple[np.ndarray, np.ndarray]:
-    """Configuration and velocity: the ball rolls, its axes along those of the world."""
+    """Return the configuration and velocity. The ball rolls, and its axes are aligned with the
+    world's.
+    """
     slip = RATE * np.array([-PLACE[1], PLACE[0]]) - SPEED
     spin = slip[1] / RADIUS, -slip[0] / RADIUS, SPIN
     return np.array([*PLACE, 1.0, 0.0, 0.0, 0.0]), np.array([*SPEED, *spin])
 
 
 def center(t: float) -> tuple[np.ndarray, np.ndarray]:
-    """Position and velocity of the center at time t: a circle with 2/7 of the table's rate."""
+    """Return the position and velocity of the center at time t. The center moves on a circle at
+    2/7 of the table's rate.
+    """
     rate = 2 / 7 * RATE
     c, s = np.cos(rate * t), np.sin(rate * t)
     rotation, aside = np.array([[c, -s], [s, c]]), np.array([[0.0, 1.0], [-1.0, 0.0]])
@@ -53,7 +60,8 @@ def center(t: float) -> tuple[np.ndarray, np.ndarray]:
 
 def compute() -> Mapping[str, float]:
     system = ball_on_turntable()
-    q, v = moved(system, *start(), 10.0, steps=2000)
+    q, v = start()
+    q, v = integrate(system, q, v, 10.0, steps=2000)
     return {"x, m": q[0], "y, m": q[1], "x', m/s": v[0], "y', m/s": v[1]}
 
 

@@ -1,1 +1,1 @@
-"""The commands of `nh_control`, one a file, and their arguments."""
+"""The commands of `nh_control`, one per file, and their arguments."""

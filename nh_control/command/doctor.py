@@ -1,4 +1,4 @@
-"""`nh_control doctor`: checks the installation and the machine, and names remedies."""
+"""`nh_control doctor` checks the installation and the machine, and names remedies."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ from rich.console import Console
 from rich.table import Table
 
 from nh_control.command.usage import FAILED, PROGRAM
+from nh_control.runs import dds_domain
 
 GOOD, NOTE, WARNING, ERROR = "ok", "note", "warning", "error"
-"""Levels of a finding: good; an optional part is missing; a part works worse; a part does not
-work.
+"""Levels of a finding: good; an optional part is missing; a part works, but less well; a part does
+not work.
 """
 MARKS = {GOOD: "[green]ok[/]", NOTE: "-", WARNING: "[yellow]warning[/]", ERROR: "[red]error[/]"}
 PYTHON = (3, 10)
 LATE_S, NAPS = 1e-3, 100
-"""Largest delay of a wake-up (s), and number of measurements."""
-ROOM_MB = 64
-"""Memory in /dev/shm, and room for the cache, below which there is a warning."""
-LARGEST_DOMAIN = 101
-"""Largest domain whose ports Linux does not give to other programs."""
+"""Maximum acceptable delay (s) of a wake-up, and the number of measurements."""
+LEAST_FREE_MB = 64
+"""Minimum space (MB) in /dev/shm and for the cache. Less space causes a warning."""
 RANGES = ("SUBNET", "LOCALHOST", "OFF", "SYSTEM_DEFAULT")
 OPTIONAL_ROS = {
     "tf2_ros": "transforms for rviz and Nav2",
@@ -44,7 +43,7 @@ OPTIONAL_ROS = {
     "simulation_interfaces": "the standard services of simulators",
 }
 UNSYNCHRONIZED = 5
-"""Result of adjtimex for a clock without synchronization."""
+"""The value that adjtimex returns for an unsynchronized clock."""
 _MIDDLEWARE = """
 import rclpy
 from rclpy.utilities import get_rmw_implementation_identifier as identifier
@@ -56,7 +55,9 @@ print(identifier())
 
 @dataclass(frozen=True)
 class Finding:
-    """A `message` about a `subject`, its level, and the `remedy`, "" where none is needed."""
+    """A `message` about a `subject`, its level, and the `remedy`, which is "" if none is
+    needed.
+    """
 
     subject: str
     level: str
@@ -66,27 +67,23 @@ class Finding:
 
 def add_to(commands: Any) -> None:
     """Add the command."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "doctor",
-        help="check the installation: packages, ROS 2, middleware, discovery, clock, compiler, "
-        "cache, with remedies; exit code 1 where something does not work",
-    )
+    parser: argparse.ArgumentParser = commands.add_parser("doctor")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead")
     parser.set_defaults(command=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print all findings; returns the exit code."""
+    """Print all findings. Returns the exit code."""
     results = list(findings())
     if args.json:
-        print(json.dumps([asdict(one) for one in results], indent=2))
+        print(json.dumps([asdict(finding) for finding in results], indent=2))
     else:
         _print(results)
-    return FAILED if any(one.level == ERROR for one in results) else 0
+    return FAILED if any(finding.level == ERROR for finding in results) else 0
 
 
 def findings() -> Iterator[Finding]:
-    """All findings; the findings about ROS 2 are last."""
+    """Yield all findings. Those about ROS 2 come last."""
     for check in CHECKS:
         yield from check()
 
@@ -99,14 +96,15 @@ def _python() -> Iterator[Finding]:
 
 
 def _packages() -> Iterator[Finding]:
-    """The package, what it requires, and its extras."""
+    """Check the package, its requirements, and its extras."""
     try:
-        wanted = requires(PROGRAM) or []
+        requirements = requires(PROGRAM) or []
     except PackageNotFoundError:
         yield Finding(PROGRAM, WARNING, "a source tree that is not installed", "pip install -e .")
         return
     missing: dict[str, list[str]] = {}
-    for requirement in wanted:
+    # 'name>=1.0; extra == "plot"' -> name and extra
+    for requirement in requirements:
         name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
         extra = re.search(r"extra == ['\"]([\w-]+)['\"]", requirement)
         absent = missing.setdefault(extra[1] if extra else "", [])
@@ -117,7 +115,7 @@ def _packages() -> Iterator[Finding]:
         PROGRAM,
         ERROR if required else GOOD,
         f"version {version(PROGRAM)}"
-        + (f", without {', '.join(required)}" if required else " with all that it requires"),
+        + (f", without {', '.join(required)}" if required else " with all requirements"),
         f"pip install {' '.join(required)}" if required else "",
     )
     extras = metadata(PROGRAM).get_all("Provides-Extra") or []
@@ -138,59 +136,61 @@ def _is_installed(distribution: str) -> bool:
 
 
 def _compiler() -> Iterator[Finding]:
-    """The compiler, checked by a function that it compiles, and the cache."""
-    from nh_control.numerics import compiled
+    """Check the compiler by compiling a function, and check the cache."""
+    from nh_control.numerics import cache_folder, compiled
 
-    path, folder = compiled.compiler(), compiled.cache_directory()
+    path, folder = compiled.compiler(), cache_folder.cache_directory()
     if path is None:
         remedy = "install gcc or clang; NH_CONTROL_CC names another one"
-        yield Finding("C compiler", WARNING, f"none: steps are {compiled.SLOWER}", remedy)
+        yield Finding("C compiler", WARNING, f"none: steps are {cache_folder.SLOWER}", remedy)
     else:
         works, what = _compiles(path)
-        remedy = "" if works else "install it anew; NH_CONTROL_CC names another one"
+        remedy = "" if works else "reinstall it; NH_CONTROL_CC names another one"
         yield Finding("C compiler", GOOD if works else WARNING, f"{path}{what}", remedy)
-    if not compiled.is_private(folder):
+    # compiled code of other users must not be loaded
+    if not cache_folder.is_private(folder):
         remedy = f"chmod 700 {folder}, or set NH_CONTROL_CACHE to a folder of yours"
         yield Finding("cache", WARNING, f"{folder} cannot be used", remedy)
         return
     files = [file.stat().st_size for file in folder.rglob("*") if file.is_file()]
-    room = shutil.disk_usage(folder).free
-    text = f"{folder}, {len(files)} files, {sum(files) / 1e6:.0f} MB, {room / 1e9:.1f} GB free"
-    full = room < ROOM_MB * 1e6
-    remedy = "make room, or delete it; what is needed is compiled again" if full else ""
+    free = shutil.disk_usage(folder).free
+    text = f"{folder}, {len(files)} files, {sum(files) / 1e6:.0f} MB, {free / 1e9:.1f} GB free"
+    full = free < LEAST_FREE_MB * 1e6
+    remedy = "free disk space or delete it; needed functions are compiled again" if full else ""
     yield Finding("cache", WARNING if full else GOOD, text, remedy)
 
 
 def _compiles(path: str) -> tuple[bool, str]:
-    """Whether a compiler makes a working library, and the time it took or the reason
-    of a failure.
+    """Return whether a compiler produces a working library, and the time it took or the reason for
+    the failure.
     """
     import tempfile
 
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        source, target = Path(folder, "one.c"), Path(folder, "one.so")
-        source.write_text("double one(void) { return 1.0; }\n")
+        source, target = Path(folder, "probe.c"), Path(folder, "probe.so")
+        source.write_text("double probe(void) { return 1.0; }\n")
         command = [path, "-shared", "-fPIC", "-O2", str(source), "-o", str(target)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             return False, f" fails: {(done.stderr or done.stdout).strip().splitlines()[-1:]}"
-        one = ctypes.CDLL(str(target)).one
-        one.restype = ctypes.c_double
-        return one() == 1.0, f" works, {time.perf_counter() - begun:.2f} s a library"
+        function = ctypes.CDLL(str(target)).probe
+        function.restype = ctypes.c_double
+        return function() == 1.0, f" works, {time.perf_counter() - begun:.2f} s per library"
 
 
 def _machine() -> Iterator[Finding]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    # the 90th percentile: single late wake-ups do not matter
     late = sorted(_lateness() for _ in range(NAPS))[int(0.9 * NAPS)]
     slow = late > LATE_S
-    remedy = "close other programs; plants of more than a few hundred steps/s will miss some"
+    remedy = "close other programs; plants with several hundred steps/s will miss some of them"
     text = f"{cores} cores; nine of ten wake-ups are less than {late * 1e6:.0f} us late"
     yield Finding("pace", WARNING if slow else GOOD, text, remedy if slow else "")
     free = _shared_memory()
     if free is not None:
         text = f"{free / 1e6:.0f} MB free in /dev/shm"
-        full = free < ROOM_MB * 1e6
+        full = free < LEAST_FREE_MB * 1e6
         remedy = "end nodes, then `fastdds shm clean`; or FASTDDS_BUILTIN_TRANSPORTS=UDPv4"
         yield Finding("shared memory", WARNING if full else GOOD, text, remedy if full else "")
 
@@ -202,7 +202,7 @@ def _lateness() -> float:
 
 
 def _shared_memory() -> int | None:
-    """Free bytes of shared memory; None if there is none."""
+    """Return the number of free bytes in shared memory, or None if there is no shared memory."""
     folder = Path("/dev/shm")
     return shutil.disk_usage(folder).free if folder.is_dir() else None
 
@@ -211,23 +211,24 @@ def _clock() -> Iterator[Finding]:
     state = _clock_state()
     text = f"{time.strftime('%Y-%m-%d %H:%M:%S %Z')}"
     if state == UNSYNCHRONIZED:
-        remedy = "for robots on other machines start chrony or systemd-timesyncd"
+        remedy = "for robots on other machines, start chrony or systemd-timesyncd"
         yield Finding("clock", NOTE, f"{text}, not synchronized", remedy)
     else:
-        synchronized = "synchronized" if state is not None else "synchronization not known"
+        synchronized = "synchronized" if state is not None else "synchronization unknown"
         yield Finding("clock", GOOD, f"{text}, {synchronized}")
 
 
 def _clock_state() -> int | None:
-    """Result of adjtimex; None if it is not available."""
+    """Return the result of adjtimex, or None if it is not available."""
     if sys.platform != "linux":
         return None
     state = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(512))
+    # adjtimex may be forbidden in containers
     return None if state < 0 else int(state)
 
 
 def _ros() -> Iterator[Finding]:
-    """ROS 2, with everything that the nodes need."""
+    """Check ROS 2 and all packages that the nodes need."""
     from nh_control.runs.launcher import PACKAGES
 
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
@@ -237,6 +238,7 @@ def _ros() -> Iterator[Finding]:
             f"source /opt/ros/<distro>/setup.bash, or {sys.executable} -m pip install "
             f"'{PROGRAM}[ros]' (x86-64 Linux)"
         )
+        # having no ROS at all is a choice, but an incomplete installation is an error
         all_missing = len(missing) == len(PACKAGES)
         text = "not installed" if all_missing else f"lacks {', '.join(missing)}"
         yield Finding("ROS 2", NOTE if all_missing else ERROR, text, remedy)
@@ -253,28 +255,33 @@ def _ros() -> Iterator[Finding]:
 
 
 def _middleware() -> Iterator[Finding]:
-    """The middleware, by a node in a process of its own."""
-    asked = os.environ.get("RMW_IMPLEMENTATION", "")
+    """Check the middleware with a node in a separate process."""
+    requested = os.environ.get("RMW_IMPLEMENTATION", "")
     command = [sys.executable, "-c", _MIDDLEWARE]
+    # a broken middleware may crash its process, so it is tried in a separate one
     here = {**os.environ, "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
     done = subprocess.run(
         command, env=here, capture_output=True, text=True, check=False, timeout=60
     )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        remedy = f"install {asked}, or unset RMW_IMPLEMENTATION" if asked else "install ROS 2 anew"
-        yield Finding("middleware", ERROR, f"{asked or 'the default'} fails: {last}", remedy)
+        remedy = (
+            f"install {requested}, or unset RMW_IMPLEMENTATION" if requested else "reinstall ROS 2"
+        )
+        yield Finding("middleware", ERROR, f"{requested or 'the default'} fails: {last}", remedy)
     else:
         yield Finding("middleware", GOOD, done.stdout.split()[-1])
 
 
 def _discovery() -> Iterator[Finding]:
-    domain = os.environ.get("ROS_DOMAIN_ID", "0")
-    if not domain.isdigit() or int(domain) > LARGEST_DOMAIN:
-        remedy = f"set ROS_DOMAIN_ID to a number of 0 to {LARGEST_DOMAIN}, the same for all nodes"
-        yield Finding("domain", ERROR, f"ROS_DOMAIN_ID is {domain!r}", remedy)
+    try:
+        fixed = dds_domain.fixed_domain()
+    except ValueError as error:
+        yield Finding("domain", ERROR, str(error), f"correct or unset {dds_domain.VARIABLE}")
     else:
-        yield Finding("domain", GOOD, f"ROS_DOMAIN_ID {domain}")
+        chosen = f"{dds_domain.VARIABLE} unset: `{PROGRAM} run` chooses an unused domain"
+        text = chosen if fixed is None else f"{dds_domain.VARIABLE} {fixed}"
+        yield Finding("domain", GOOD, text)
     reach = os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "")
     named = f"ROS_AUTOMATIC_DISCOVERY_RANGE {reach or 'unset'}"
     if reach and reach not in RANGES:
@@ -287,7 +294,7 @@ def _discovery() -> Iterator[Finding]:
         yield Finding("discovery", WARNING, text, remedy)
     else:
         here = reach == "LOCALHOST"
-        text = "nodes of this machine" if here else "nodes of the whole subnet see each other"
+        text = "nodes on this machine" if here else "nodes in the whole subnet see each other"
         yield Finding("discovery", GOOD, f"{named}: {text}; `{PROGRAM} run` stays on this machine")
 
 
@@ -305,10 +312,10 @@ def _print(results: list[Finding]) -> None:
     table = Table(box=None, pad_edge=False)
     for heading in ("", "", "found", "remedy"):
         table.add_column(heading, overflow="fold")
-    for one in results:
-        table.add_row(MARKS[one.level], one.subject, one.message, one.remedy)
+    for finding in results:
+        table.add_row(MARKS[finding.level], finding.subject, finding.message, finding.remedy)
     console = Console()
     console.print(table)
-    levels = [one.level for one in results]
+    levels = [finding.level for finding in results]
     counts = {level: levels.count(level) for level in (ERROR, WARNING, NOTE)}
     console.print(", ".join(f"{n} {level}{'s' * (n != 1)}" for level, n in counts.items()))

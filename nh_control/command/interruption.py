@@ -1,4 +1,4 @@
-"""Ctrl-C: it ends the building of models reliably and the simulation in order."""
+"""Ctrl-C reliably stops the construction of models, and ends a simulation in an orderly way."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from nh_control.numerics.interrupts import RepeatedInterrupt
 
 
 class Interruption:
-    """A context in which Ctrl-C raises KeyboardInterrupt repeatedly until the context ends: CasADi
-    and IPOPT drop an exception raised while they call Python, or turn it into a failure of their
-    own. `requested` says whether Ctrl-C was pressed.
+    """A context in which Ctrl-C raises KeyboardInterrupt repeatedly until the context ends. This
+    is necessary because CasADi and IPOPT drop an exception that is raised while they call Python,
+    or turn it into a different failure. `requested` says whether Ctrl-C was pressed.
 
-    The context does nothing in other threads than the main thread, which alone receives signals,
-    and if SIGINT is ignored, as for background jobs of a shell script.
+    The context does nothing in threads other than the main thread, because only the main thread
+    receives signals. It also does nothing if SIGINT is ignored, as in background jobs of a shell
+    script.
     """
 
     def __init__(self) -> None:
@@ -26,6 +27,7 @@ class Interruption:
         self._again = RepeatedInterrupt()
 
     def __enter__(self) -> Interruption:
+        # signal.signal works in the main thread only
         main = threading.current_thread() is threading.main_thread()
         self._before = signal.getsignal(signal.SIGINT) if main else signal.SIG_IGN
         if self._before != signal.SIG_IGN:
@@ -39,7 +41,9 @@ class Interruption:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """In this context the first Ctrl-C raises nothing; the running work reads `requested`."""
+        """In this context, the first Ctrl-C raises no exception; the running code reads
+        `requested`.
+        """
         self._waiting = True
         try:
             yield
@@ -48,6 +52,8 @@ class Interruption:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         first, self.requested = not self.requested, True
+        # the running code reads `requested` and stops in an orderly way; a second Ctrl-C
+        # interrupts it
         if self._again.stopped or (first and self._waiting):
             return
         self._again.start()

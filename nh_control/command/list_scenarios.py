@@ -1,4 +1,4 @@
-"""`nh_control list`: list all scenarios, or explain one."""
+"""`nh_control list` lists all scenarios, or explains one."""
 
 from __future__ import annotations
 
@@ -7,30 +7,24 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-
+from nh_control.command import scenario_overview
 from nh_control.command.options import add_robot
 from nh_control.command.usage import FAILED, PROGRAM, UsageError, find_scenario, usage_errors
-from nh_control.mechanics.external_forces import ForceTarget
-from nh_control.mechanics.parameters import Declaration, declarations
-from nh_control.mechanics.system import System
-from nh_control.runs import topics
-from nh_control.scenarios import Scenario, disturbance, fault
-from nh_control.scenarios.error_metrics import input_units
-from nh_control.scenarios.free_motion import SYNTAX
-from nh_control.scenarios.perturbation import default_perturbation
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from nh_control.mechanics.external_forces import ForceTarget
+    from nh_control.mechanics.parameters import Declaration
+    from nh_control.mechanics.system import System
+    from nh_control.scenarios import Scenario
 
 
 def add_to(commands: Any) -> None:
     """Add the command to a parser's commands."""
-    parser = commands.add_parser(
-        "list",
-        help="list scenarios with their integrators, references, parameters and actuators, or "
-        "explain one scenario",
-    )
+    parser = commands.add_parser("list")
     parser.add_argument(
         "scenario",
         nargs="?",
@@ -44,15 +38,15 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--yaml",
         action="store_true",
-        help="print a file of the parameters of its nodes, with their meanings, for params_file",
+        help="print a commented parameter file for the scenario's nodes, for params_file",
     )
     parser.set_defaults(command=run)
 
 
 def run(args: Namespace) -> int:
-    """List all scenarios, or explain one; returns the exit code."""
+    """List all scenarios, or explain one. Returns the exit code."""
     if args.yaml and not args.scenario:
-        raise UsageError("--yaml prints the parameters of the nodes of one scenario: name it")
+        raise UsageError("--yaml prints the parameters of the nodes of one scenario; add its name")
     if args.scenario:
         scenario = find_scenario(args.scenario, args)
         if args.yaml:
@@ -65,24 +59,36 @@ def run(args: Namespace) -> int:
         _show(values, args.json, _explain)
         return 0
     entries, failed = _all()
-    _show({entry.pop("scenario"): entry for entry in entries}, args.json, _overview)
+    _show(entries, args.json, _overview)
     for error in failed:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
     return FAILED if failed else 0
 
 
-def _all() -> tuple[list[dict], list[UsageError]]:
-    """Return the entries of all scenarios, and the errors of scenarios that cannot be loaded."""
+def _all() -> tuple[dict[str, dict], list[UsageError]]:
+    """Return the entries of all scenarios by name, and the errors of scenarios that cannot be
+    loaded.
+    """
     from nh_control import scenarios
+    from nh_control.scenarios import discovery
 
-    entries, failed = [], []
-    for name in scenarios.names():
+    overviews, installed = scenario_overview.stored(), discovery.installed()
+    cached = [name for name in scenarios.built_in() if name not in installed]
+    entries, failed = {}, list[UsageError]()
+    for name in dict.fromkeys((*scenarios.built_in(), *installed)):
+        # only scenarios of this package are cached, because other files may change at any time
+        if name in cached and name in overviews:
+            entries[name] = overviews[name]
+            continue
         try:
             scenario = find_scenario(name)
             with usage_errors(scenario.file):
-                entries.append({**_entry(scenario), "scenario": name})
+                entries[name] = scenario_overview.overview(scenario)
         except UsageError as error:
             failed.append(error)
+    # store the entries only when all are known, so that the file is complete
+    if all(name in entries for name in cached) and not all(name in overviews for name in cached):
+        scenario_overview.keep({name: entries[name] for name in cached})
     return entries, failed
 
 
@@ -93,35 +99,14 @@ def _show(values: dict, as_json: bool, print_: Callable[[dict], None]) -> None:
         print_(values)
 
 
-# All ---------------------------------------------------------------------------------------------
-
-
-def _entry(scenario: Scenario) -> dict:
-    system = scenario.make_system(scenario.parameters)
-    return {
-        "title": scenario.title,
-        "references": list(scenario.references),
-        "integrators": list(scenario.integrators),
-        "step_s": scenario.step_s,
-        "parameters": {d.name: d.value for d in declarations(scenario.parameters)},
-        "actuators": _actuators(scenario, system),
-    }
-
-
-def _actuators(scenario: Scenario, system: System) -> dict[str, tuple[float, float, str]]:
-    """Return the lower limit, upper limit and unit of every input."""
-    names = system.inputs + system.prescribed
-    units = input_units(scenario, system)
-    return {
-        name: (*bounds, unit)
-        for name, bounds, unit in zip(names, system.input_bounds.tolist(), units)
-    }
+# All scenarios -----------------------------------------------------------------------------------
 
 
 def _overview(entries: dict[str, dict]) -> None:
     for name, entry in entries.items():
         out = _table(f"{name}: {entry['title']}")
         for label in ("references", "integrators"):
+            # the first one is the default
             first, *others = entry[label]
             out.add_row(label, ", ".join([f"{first} (default)", *others]))
         out.add_row("step", f"{entry['step_s']:g} s")
@@ -132,24 +117,32 @@ def _overview(entries: dict[str, dict]) -> None:
         _print(out)
 
 
-# One ---------------------------------------------------------------------------------------------
+# One scenario ------------------------------------------------------------------------------------
 
 
 def explained(scenario: Scenario) -> dict:
     """Return all choices that a scenario offers, as plain values."""
-    system = scenario.make_system(scenario.parameters)
+    from nh_control.mechanics.parameters import declarations
+    from nh_control.runs import topics
+    from nh_control.scenarios import disturbance
+    from nh_control.scenarios.perturbation import default_perturbation
+
+    system = scenario.system
     targets = list(scenario.targets(system).values())
     return {
         "scenario": scenario.origin["scenario"],
         "title": scenario.title,
         "file": scenario.file or None,
-        "references": {name: _meaning(make) for name, make in scenario.references.items()},
+        "references": {
+            name: _capitalized(scenario.meanings.get(name) or _meaning(make))
+            for name, make in scenario.references.items()
+        },
         "integrators": list(scenario.integrators),
         "step_s": scenario.step_s,
         "parameters": [_declared(d) for d in declarations(scenario.parameters)],
         "inputs": [
             {"name": name, "lower": lower, "upper": upper, "unit": unit}
-            for name, (lower, upper, unit) in _actuators(scenario, system).items()
+            for name, (lower, upper, unit) in scenario_overview.actuators(scenario, system).items()
         ],
         "messages": topics.contents(scenario),
         "initial_error": [
@@ -168,10 +161,10 @@ def explained(scenario: Scenario) -> dict:
             ],
             "kinds": {
                 kind: {
-                    "description": _first_sentence(made.__doc__),
-                    "values": [_declared(d) for d in declarations(made())[1:]],
+                    "description": _first_sentence(cls.__doc__),
+                    "values": [_declared(d) for d in declarations(cls())[1:]],
                 }
-                for kind, made in disturbance.KINDS.items()
+                for kind, cls in disturbance.KINDS.items()
             },
         },
         "faults": _faults(system),
@@ -179,6 +172,9 @@ def explained(scenario: Scenario) -> dict:
 
 
 def _faults(system: System) -> dict:
+    from nh_control.mechanics.parameters import declarations
+    from nh_control.scenarios import fault
+
     groups = (fault.MEASUREMENTS, fault.POSITIONS, fault.VELOCITIES, fault.COMMANDS)
     space = system.space
     coordinates = (*space.tangent_names, *space.velocity_names)
@@ -188,20 +184,21 @@ def _faults(system: System) -> dict:
         "targets": [*groups, *coordinates, *system.inputs, *system.prescribed],
         "kinds": {
             kind: {
-                "description": _first_sentence(made.__doc__),
-                "default_target": made.default,
-                "values": [_declared(d) for d in declarations(made())],
+                "description": _first_sentence(cls.__doc__),
+                "default_target": cls.default,
+                "values": [_declared(d) for d in declarations(cls())],
             }
-            for kind, made in fault.KINDS.items()
+            for kind, cls in fault.KINDS.items()
         },
     }
 
 
 def example(targets: Sequence[ForceTarget]) -> str:
-    """Return an example of a disturbance for the last target: a gust."""
+    """Return an example of a disturbance, a gust on the last target."""
     if not targets:
         return "TARGET:gust:1.0,start=2,duration=0.5"
     target = targets[-1]
+    # a unit force along the first component
     values = ["1"] + ["0"] * (target.n_forces - 1)
     return f"{target.name}:gust:{','.join(values)},start=2,duration=0.5"
 
@@ -217,9 +214,14 @@ def _declared(entry: Declaration) -> dict:
 
 
 def _meaning(make: Any) -> str:
-    """Return the first sentence of a reference's own docstring."""
+    """Return the first sentence of a reference's docstring."""
+    # the docstring of a partial or a bound method does not describe the reference
     plain = not isinstance(make, partial) and not hasattr(make, "__self__")
     return _first_sentence(make.__doc__) if plain else ""
+
+
+def _capitalized(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _first_sentence(text: str | None) -> str:
@@ -227,6 +229,8 @@ def _first_sentence(text: str | None) -> str:
 
 
 def _explain(e: dict) -> None:
+    from nh_control.scenarios.free_motion import SYNTAX
+
     print(f"{e['scenario']}: {e['title']}" + (f", declared in {e['file']}" if e["file"] else ""))
     table = _table("references, the default first")
     for name, meaning in e["references"].items():
@@ -242,7 +246,7 @@ def _explain(e: dict) -> None:
         free = entry["lower"] == -float("inf") and entry["upper"] == float("inf")
         table.add_row(entry["name"], f"no limit {entry['unit']}" if free else limits)
     _print(table)
-    table = _table("messages of the state and of commands, in ROS")
+    table = _table("ROS messages for states and commands")
     for topic, names in e["messages"].items():
         table.add_row(topic, ", ".join(names))
     _print(table)
@@ -253,12 +257,12 @@ def _explain(e: dict) -> None:
         values = ", ".join(f"{name} ({unit})" for name, unit in target["values"].items())
         table.add_row(target["name"], values, target["description"])
     _print(table)
-    _kinds("kinds of disturbances, with further values NAME=VALUE", forces["kinds"])
+    _kinds("kinds of disturbances, with additional values NAME=VALUE", forces["kinds"])
     faults = e["faults"]
     table = _table(f"faults, --fault {faults['syntax']}, e.g. {faults['example']}")
     table.add_row("targets", ", ".join(faults["targets"]))
     _print(table)
-    _kinds("kinds of faults, size is their NUMBER", faults["kinds"])
+    _kinds("kinds of faults; NUMBER sets the size", faults["kinds"])
 
 
 def _kinds(title: str, kinds: dict) -> None:
@@ -282,15 +286,25 @@ def _row(entry: dict) -> tuple[str, str, str, str]:
     return entry["name"], value, entry["bound"], entry["description"]
 
 
-def _number(value: float | tuple[float, ...]) -> str:
-    return ",".join(f"{number:g}" for number in (value if isinstance(value, tuple) else (value,)))
+def _number(value: float | Sequence[float]) -> str:
+    numbers = value if isinstance(value, tuple | list) else (value,)
+    return ",".join(f"{number:g}" for number in numbers)
 
 
 def _table(title: str) -> Table:
-    return Table(
+    from rich.table import Table
+
+    table = Table(
         title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0)
     )
+    table.add_column(no_wrap=True, overflow="ignore")
+    return table
 
 
 def _print(table: Table) -> None:
+    from rich.console import Console
+
+    for column in table.columns[1:]:
+        # names stay on one line, but texts are folded
+        column.overflow = "fold"
     Console().print(table)

@@ -1,6 +1,6 @@
 """my_robot: an arm whose motor holds it against gravity.
 
-The Scenario at the end contains all that `nh_control` shows, checks and runs:
+The Scenario at the end contains everything that `nh_control` shows, checks and runs:
 
     nh_control list my_robot.py            references, parameters and limits, with units
     nh_control simulate my_robot.py        figures, a table and numbers, in one process
@@ -58,6 +58,7 @@ def upright(model: nh.DiscreteSystem) -> nh.Trajectory:
 
 
 def rest_at(model: nh.DiscreteSystem, angle: float) -> nh.Trajectory:
+    # torque = dV/dangle for V = -mass g length cos(angle)
     """At rest at an angle for 5 s, with the torque that balances gravity."""
     p = model.system.parameters
     state, torque = model.state([angle], [0.0]), p.mass * 9.81 * p.length * np.sin(angle)
@@ -72,9 +73,9 @@ MY_ROBOT = Scenario(
     make_system=my_robot,
     integrators={"midpoint": nh.midpoint},
     references={"raised": raised, "upright": upright},
-    # costs of errors of the angle (rad) and the momentum, and of the torque (N m)
+    # costs of the errors of angle (rad) and momentum, and of the torque (N m)
     weights=(np.diag([100.0, 1.0]), np.array([[1.0]]), None),
     joints=(Joint("shoulder", "angle"),),
     step_s=0.01,
-    hold=True,  # references end at rest, and the tracker then holds the end
+    hold=True,  # references end at rest, and the tracker then holds their last state
 )

@@ -1,4 +1,4 @@
-"""Options of the command from the declared settings of a run."""
+"""Command options, derived from the declared settings of a run."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from nh_control.command.values import assignment, reader, text_of
 from nh_control.mechanics.parameters import Declaration, declarations
-from nh_control.runs.settings import ORIGIN, SETTINGS, RunSettings, short_name
+from nh_control.runs.settings import ORIGIN, SETTINGS, RunSettings, option_words, short_name
 
 if TYPE_CHECKING:
     from nh_control.scenarios import Scenario
 
 SHOWN = {"disturb": "TARGET:KIND:NUMBER", "fault": "[TARGET:]KIND[=NUMBER]"}
-"""How one value of a list stands in the help."""
+"""Placeholders that the help shows for one value of a list."""
 
 
 def add_settings(add: Callable, without: str) -> None:
-    """Add an option for every setting, but not for those of the place `without`, and those of the
-    scenario itself.
+    """Add an option for every setting. Settings that apply only to `without` and settings that
+    determine the scenario are left out.
     """
     for entry in SETTINGS.values():
         if entry.name not in (*ORIGIN, "perturb") and entry.only != without:
@@ -28,15 +28,16 @@ def add_settings(add: Callable, without: str) -> None:
 
 
 def add_robot(add: Callable) -> None:
-    """Add the options that say what the robot of the scenario urdf is."""
+    """Add the options that determine the scenario: its robot or its autopilot."""
     for name in ORIGIN[1:]:
-        add_option(add, SETTINGS[name], "FILE")
+        add_option(add, SETTINGS[name], "KIND" if name == "autopilot" else "FILE")
 
 
 def add_option(add: Callable, entry: Declaration, shown: str = "NAME") -> None:
-    """Add the option of a setting; in the help, `shown` stands for its text."""
+    """Add the option for a setting. In the help, `shown` stands for its value."""
     name = short_name(entry)
     option, value = f"--{name.replace('_', '-')}", entry.value
+    # True by default: --name and --no-name; False by default: --name alone
     if isinstance(value, bool):
         action = argparse.BooleanOptionalAction if value else "store_true"
         add(option, action=action, default=value, help=entry.text)
@@ -54,37 +55,39 @@ def add_option(add: Callable, entry: Declaration, shown: str = "NAME") -> None:
 
 
 def _read_one(name: str) -> Callable[[str], str]:
-    """Return a reader of one value of the list of this name."""
+    """Return a reader for one value of the list with the given name."""
 
     def read(text: str) -> Any:
         from nh_control.scenarios import disturbance, fault
 
+        # parsed here, so that argparse reports an error with the option
         return {"disturb": disturbance.parse, "fault": fault.parse}.get(name, str)(text)
 
     return text_of(read)
 
 
 def default_of(entry: Declaration) -> str:
-    """Return the default as the help shows it, "" of false, 0 and nothing."""
+    """Return the default as the help shows it, or "" for false, 0 and empty values."""
+    # a choice already shows its values
     text = entry.by_default or (str(entry.value) if entry.value and not entry.choices else "")
     return f" (default: {text})" if text and entry.value != -1 else ""
 
 
 def metavar(entry: Declaration, text: str = "NAME") -> str:
-    """Return what stands for a value in the help: its unit, or `text`."""
+    """Return the placeholder of a value in the help: its unit, or `text`."""
     if isinstance(entry.value, str):
         return text
     return (entry.unit or ("N" if entry.is_integer else "X")).upper().replace(" ", "")
 
 
 def settings(args: Namespace) -> RunSettings:
-    """The settings that the arguments of `simulate` and `run` ask for; raises ValueError."""
+    """Return the settings in the arguments of `simulate` and `run`. Raises ValueError."""
     values: dict[str, Any] = {}
     for entry in SETTINGS.values():
         value = getattr(args, short_name(entry), entry.value)
         if isinstance(entry.value, Mapping):
             values[entry.name] = dict(value)
-        elif value or not entry.is_list:  # without the option the default
+        elif value or not entry.is_list:  # without the option, the default applies
             values[entry.name] = value
     scenario, errors = args.scenario, vars(args)
     values["perturb"] = {
@@ -93,9 +96,26 @@ def settings(args: Namespace) -> RunSettings:
     return RunSettings.of({**values, **scenario.origin})
 
 
+def words_of(settings: RunSettings, scenario: Scenario) -> list[str]:
+    """Return the arguments of `simulate` or `run` that correspond to the given settings of a
+    scenario. This is the inverse of `settings`. Options with default values are omitted.
+    """
+    values = {**{name: settings[name] for name in SETTINGS}, **scenario.origin}
+    words, defaults = [str(values["scenario"])], RunSettings()
+    # first the options that determine the scenario
+    for name in (*ORIGIN[1:], *(name for name in SETTINGS if name not in (*ORIGIN, "perturb"))):
+        if name in values and values[name] != defaults[name]:
+            words += option_words(SETTINGS[name], values[name])
+    usual = {entry.name: entry.value for entry in initial_errors(scenario)}
+    for name, value in settings.perturb.items():
+        if value != usual[name]:
+            words.append(f"--perturb-{name.replace('_', '-')}={value!r}")
+    return words
+
+
 def initial_errors(scenario: Scenario) -> tuple[Declaration, ...]:
-    """The initial errors of a scenario, with their defaults."""
+    """Return the initial errors of a scenario with their defaults."""
     from nh_control.scenarios.perturbation import default_perturbation
 
-    system = scenario.make_system(scenario.parameters)
+    system = scenario.system
     return declarations(default_perturbation(scenario.perturbation, system))

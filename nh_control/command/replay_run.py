@@ -1,5 +1,5 @@
-"""`nh_control replay`: apply a recorded run's commands to the plant, or give a robot's recorded
-states to the tracker, and show the differences.
+"""`nh_control replay` applies a recorded run's commands to the plant, or gives a robot's recorded
+states to the tracker, and shows the differences.
 """
 
 from __future__ import annotations
@@ -29,48 +29,45 @@ if TYPE_CHECKING:
     from nh_control.runs.run_folder import Run
     from nh_control.scenarios import Scenario
 
-RUN = (
-    "folder of `nh_control run` (or, to identify, of `simulate`), or a recording of a robot with "
-    "--scenario"
-)
+RUN = "folder written by `nh_control run`, or a robot's recording with --scenario"
 ESTIMATORS = ("kalman", "none")
 
 
 def add_to(commands: Any) -> None:
     """Add the command to a parser's commands."""
-    parser = commands.add_parser(
-        "replay",
-        help="apply a recorded run's commands to the plant and show the difference, which is 0 "
-        "for a run in lock-step; or give a recorded robot's states to the tracker",
-    )
+    parser = commands.add_parser("replay")
     add_recording(parser)
     parser.add_argument(
-        "--reference", default="", metavar="NAME", help="of a robot: reference of its tracker"
+        "--reference", default="", metavar="NAME", help="for a robot: reference of its tracker"
     )
     parser.add_argument(
         "--estimator",
         choices=ESTIMATORS,
         default=ESTIMATORS[0],
-        help="of a robot: estimator of states from measurements (default: %(default)s)",
+        help="for a robot: how to estimate states from measurements (default: %(default)s)",
     )
     parser.add_argument(
         "--no-compensation",
         action="store_true",
-        help="of a robot: compute commands for the measured states, without predicting the states "
-        "at the time when the commands act",
+        help="for a robot: compute commands for the measured states, not for the states that are "
+        "predicted for the time when the commands act",
     )
     parser.set_defaults(command=_replay)
 
 
-def add_recording(parser: Any) -> None:
+def add_recording(parser: Any, text: str = RUN) -> None:
     """Add the arguments that describe the recording and its robot."""
     add = parser.add_argument
-    add("run", metavar="RUN", help=RUN)
+    add("run", metavar="RUN", help=text)
     add("--scenario", default="", metavar="NAME", help="scenario, file or module of the robot")
     add_robot(parser.add_argument)
-    add("--integrator", default="", metavar="NAME", help="of a robot's model")
+    add("--integrator", default="", metavar="NAME", help="integrator of a robot's model")
     add(
-        "--step", type=bounded_number(0), default=0.0, metavar="S", help="of a robot's model, in s"
+        "--step",
+        type=bounded_number(0),
+        default=0.0,
+        metavar="S",
+        help="step of a robot's model in s",
     )
     add("--json", action="store_true", help="print one JSON object")
 
@@ -92,8 +89,8 @@ def readable() -> Iterator[None]:
 
 
 def stored_run(args: Namespace) -> Run | None:
-    """Return the run of `nh_control run` in the folder, or None if --scenario names a robot's
-    scenario.
+    """Return the run that `nh_control run` saved in the folder, or None if --scenario names a
+    robot's scenario.
     """
     from nh_control.runs import run_folder
 
@@ -101,13 +98,16 @@ def stored_run(args: Namespace) -> Run | None:
         return None
     if not run_folder.is_run(Path(args.run)):
         raise UsageError(
-            f"{args.run} is no folder of `{PROGRAM} run`; for a recording add --scenario NAME"
+            f"{args.run} is not a folder written by `{PROGRAM} run`; for a recording, "
+            "add --scenario NAME"
         )
     return run_folder.load(Path(args.run))
 
 
-def measured(args: Namespace) -> tuple[Scenario, Any, Measurements]:
-    """Return scenario, model and measurements of a robot's recording."""
+def measured(args: Namespace, partly: bool = False) -> tuple[Scenario, Any, Measurements]:
+    """Return the scenario, the model and the measurements of a robot's recording. With `partly`,
+    some joints may be missing from the recording.
+    """
     from nh_control.runs import measurements, run_folder
 
     scenario = find_scenario(args.scenario, args)
@@ -115,7 +115,7 @@ def measured(args: Namespace) -> tuple[Scenario, Any, Measurements]:
     return (
         scenario,
         model,
-        measurements.read(run_folder.recording(Path(args.run)), scenario, model),
+        measurements.read(run_folder.recording(Path(args.run)), scenario, model, partly),
     )
 
 
@@ -133,8 +133,8 @@ def _replay(args: Namespace) -> int:
 
 
 def _of_run(args: Namespace, run: Run) -> dict[str, Any]:
-    """Return the summary of the plant under the recorded commands. A difference stops the summary
-    of a run in lock-step, because such a run repeats exactly.
+    """Return the summary of the plant under the recorded commands. For a run in lock-step, which
+    repeats exactly, a difference counts as a failure.
     """
     from nh_control.runs import recording, run_folder
     from nh_control.runs.replay import replay
@@ -148,6 +148,8 @@ def _of_run(args: Namespace, run: Run) -> dict[str, Any]:
     recorded = recording.read(run_folder.recording(Path(args.run)), e.scenario, e.model)
     outcome, space = replay(e, recorded), e.model.system.space
     stopped = outcome.stopped
+    # in lock-step, each command acted on the state that it answers, so the result must be bitwise
+    # identical
     if run.lockstep and outcome.largest > 0:
         stopped = stopped or (
             f"this run was in lock-step, but its replay differs from step {outcome.first} on: "
@@ -172,7 +174,7 @@ def _of_run(args: Namespace, run: Run) -> dict[str, Any]:
 
 
 def _of_robot(args: Namespace) -> dict[str, Any]:
-    """Return the summary of the tracker's commands beside the recorded commands."""
+    """Return the summary of the tracker's commands, compared with the recorded commands."""
     from nh_control.loop.hardware_estimate import FilteredState, MeasuredState
     from nh_control.loop.hardware_tracker import HardwareTracker, Timing
     from nh_control.loop.reference_sequence import ReferenceSequence
@@ -181,6 +183,7 @@ def _of_robot(args: Namespace) -> dict[str, Any]:
     scenario, model, states = measured(args)
     reference = scenario.reference(model, args.reference)
     estimate = (
+        # 1 mm or 1 mrad of noise, and unknown accelerations of 1 m/s^2 or rad/s^2
         FilteredState(model, 1e-3, 1.0) if args.estimator == "kalman" else MeasuredState(model)
     )
     timing = Timing(compensate=not args.no_compensation)
@@ -189,9 +192,9 @@ def _of_robot(args: Namespace) -> dict[str, Any]:
     if not outcome.answers:
         reason = outcome.stopped or outcome.refused[-1]
         raise UsageError(
-            f"{args.run}: the tracker answered none of {len(states)} states, the last one is "
-            f"{reason}; "
-            f"stamps must be of the recorder's clock; --no-compensation accepts other stamps"
+            f"{args.run}: the tracker computed no command for any of {len(states)} states, the "
+            f"last time because of: {reason}; stamps must come from the recorder's clock; "
+            f"--no-compensation accepts other stamps"
         )
     difference, error = outcome.difference, np.abs(outcome.errors[:, : model.system.space.nv])
     return {
@@ -227,6 +230,7 @@ def show(summary: dict[str, Any]) -> None:
     for key, value in summary.items():
         if isinstance(value, dict):
             value = ", ".join(f"{name} {number:.3g}" for name, number in value.items())
+        # empty values would be empty rows
         if value not in ("", None):
             table.add_row(
                 key.replace("_", " "), f"{value:.3g}" if isinstance(value, float) else str(value)

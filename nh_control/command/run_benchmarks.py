@@ -1,4 +1,6 @@
-"""`nh_control benchmark`: classical benchmarks of multibody dynamics beside published numbers."""
+"""`nh_control benchmark` runs classical benchmarks of multibody dynamics and compares their
+results with published numbers.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,9 @@ if TYPE_CHECKING:
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the arguments of the command."""
-    parser = commands.add_parser(
-        "benchmark",
-        help="compute classical benchmarks of multibody dynamics (bicycle, Andrews' squeezer, "
-        "Bricard, rattleback, ...) and count the digits that agree with published numbers",
-    )
+    parser = commands.add_parser("benchmark")
     add = parser.add_argument
-    names = "a benchmark whose numbers are all printed; several are possible (default: a row each)"
+    names = "benchmarks whose numbers are all printed (default: a row for each benchmark)"
     add("names", nargs="*", metavar="NAME", help=names)
     where = "write all numbers as one JSON object to FILE; - prints them instead of the table"
     add("--json", default=None, metavar="FILE", help=where)
@@ -35,11 +33,14 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def run(args: Namespace) -> int:
-    """Print a row for each benchmark, or all numbers of the chosen ones; returns the exit code."""
+    """Print a row for each benchmark, or all numbers for the chosen ones. Returns the exit
+    code.
+    """
     from nh_control.benchmarks import BENCHMARKS, report
 
     if unknown := [name for name in args.names if name not in BENCHMARKS]:
-        raise UsageError(f"unknown benchmark {unknown[0]!r}, choose of: {', '.join(BENCHMARKS)}")
+        raise UsageError(f"unknown benchmark {unknown[0]!r}, choose from: {', '.join(BENCHMARKS)}")
+    # each benchmark once, in the order of the arguments
     chosen = [BENCHMARKS[name] for name in dict.fromkeys(args.names)] or [*BENCHMARKS.values()]
     results = list(_run(chosen))
     if args.json is not None:
@@ -56,18 +57,20 @@ def run(args: Namespace) -> int:
             print(f"    {number}: {here} here, {published} expected")
         return 0
     for result in results:
-        one = result.benchmark
-        print(f"{one.name}: {one.title}")
+        benchmark = result.benchmark
+        print(f"{benchmark.name}: {benchmark.title}")
         _print(report.VALUES, report.values(result))
-        print(f"{one.reference}: {one.source}\n{one.method}; {result.seconds:.1f} s")
-        print(f"{one.note}\n" if one.note else "")
+        print(f"{benchmark.reference}: {benchmark.source}")
+        print(f"{benchmark.method}; {result.seconds:.1f} s")
+        print(f"{benchmark.note}\n" if benchmark.note else "")
     return 0
 
 
 def _run(benchmarks: Sequence[Benchmark]) -> Iterable[Result]:
-    for k, one in enumerate(benchmarks):
-        print(f"\r{k + 1} of {len(benchmarks)} {one.name:40}", end="", file=sys.stderr)
-        yield one.run()
+    for k, benchmark in enumerate(benchmarks):
+        # \r overwrites the previous line on the terminal
+        print(f"\r{k + 1} of {len(benchmarks)} {benchmark.name:40}", end="", file=sys.stderr)
+        yield benchmark.run()
     print("\r" + " " * 60 + "\r", end="", file=sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""`nh_control paper`: list the papers, or run the experiments of one paper."""
+"""`nh_control paper` lists the papers, or runs the experiments of one paper."""
 
 from __future__ import annotations
 
@@ -22,30 +22,28 @@ if TYPE_CHECKING:
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the arguments of the command."""
-    parser = commands.add_parser(
-        "paper",
-        help="compute the figures and numbers of the papers behind this package, "
-        "and compare them with the published ones",
-    )
+    parser = commands.add_parser("paper")
     add = parser.add_argument
     add("paper", nargs="?", metavar="KEY", help="one of the papers (default: list them)")
-    number = "the figure of this number, or the experiment of this name; repeatable"
+    number = "the figure with this number, or the experiment with this name; repeatable"
     add("--figure", action="append", metavar="N", help=f"only {number} (default: all)")
     form = parser.add_mutually_exclusive_group()
     form.add_argument(
-        "--short", action="store_true", help="few steps where an experiment takes minutes"
+        "--short", action="store_true", help="take few steps in experiments that take minutes"
     )
     form.add_argument(
-        "--long", action="store_true", help="the paper's length where that takes half an hour"
+        "--long", action="store_true", help="use the paper's length even if it takes half an hour"
     )
     where = "folder of the results (default: a new nh_control_output/KEY)"
     add("--output", default=None, metavar="DIR", help=where)
-    add("--overwrite", action="store_true", help="replace results in a given --output")
+    add("--overwrite", action="store_true", help="replace the results in --output")
     parser.set_defaults(command=run)
 
 
 def run(args: Namespace) -> int:
-    """List the papers, or write the figures, numbers and table of one; returns the exit code."""
+    """List the papers, or write the figures, numbers and table of one paper. Returns the exit
+    code.
+    """
     from nh_control.papers import PAPERS
 
     if not args.paper:
@@ -55,13 +53,18 @@ def run(args: Namespace) -> int:
         raise UsageError(f"unknown paper {args.paper!r}, choose one of: {', '.join(PAPERS)}")
     paper = PAPERS[args.paper]
     try:
+        # each experiment once, in the order of the arguments
         numbers = dict.fromkeys(args.figure or paper.numbers)
         chosen = [paper.experiment(number) for number in numbers]
     except KeyError as error:
         raise UsageError(error.args[0]) from None
+    # an experiment without a short or long form is computed as usual
     for form in ("short", "long"):
         if getattr(args, form):
-            chosen = [replace(one, compute=getattr(one, form) or one.compute) for one in chosen]
+            chosen = [
+                replace(experiment, compute=getattr(experiment, form) or experiment.compute)
+                for experiment in chosen
+            ]
             paper = replace(paper, title=f"{paper.title} ({form} form)")
     return _write(paper, chosen, _folder(args), args.interruption)
 
@@ -69,8 +72,8 @@ def run(args: Namespace) -> int:
 def _write(
     paper: Paper, experiments: Sequence[Experiment], folder: Path, interruption: Interruption
 ) -> int:
-    """Write each experiment when it ends; a failed experiment becomes a row of the table, and the
-    next one starts.
+    """Write the results of each experiment when it ends. A failed experiment becomes a row in the
+    table, and the next one starts.
     """
     from nh_control.numerics.progress import Progress
     from nh_control.papers.report import COLUMNS, Report, row

@@ -1,9 +1,10 @@
-"""`nh_control study`: make many runs with varied settings, their statistics and figures."""
+"""`nh_control study` executes many runs with varied settings, and reports their statistics."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
@@ -14,14 +15,17 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from nh_control.command.options import SHOWN, add_robot
+from nh_control.command.run_scenario import reserved
 from nh_control.command.usage import (
     FAILED,
     INTERRUPTED,
     PROGRAM,
     UsageError,
     usage_errors,
+    writing,
 )
-from nh_control.runs.settings import OPTIONS, ORIGIN, SETTINGS
+from nh_control.command.values import bounded_integer
+from nh_control.runs.settings import OPTIONS, ORIGIN, SETTINGS, is_user_controller
 
 if TYPE_CHECKING:
     from nh_control.numerics.progress import Progress
@@ -30,19 +34,29 @@ if TYPE_CHECKING:
 
 TEXTS = (
     *ORIGIN[1:],
-    *("sampling", "points", "seeds", "seed", "success", "monitor"),
+    *("sampling", "points", "seeds", "seed", "same_noise", "success", "monitor"),
 )
-"""Options that are also keys of a study's file."""
+"""Options that are also keys in a study file."""
 DESCRIPTION = f"""\
 Many runs of a scenario with varied settings: on a grid, by Monte Carlo, Latin hypercube or
-Sobol sequences. Every run is saved when it ends: after Ctrl-C, a power cut or the loss of a
-worker, `{PROGRAM} study FOLDER` makes the missing runs.
+Sobol sequences. Each run is saved when it ends: after Ctrl-C, a power cut or the loss of a
+worker, `{PROGRAM} study FOLDER` executes the missing runs.
 
-Settings that may vary or be set: parameters of the plant by name, model.NAME of model and plant,
-perturb.NAME initial errors, disturb.TARGET.NAME values of a --disturb, fault.KIND or
-fault.TARGET:KIND faults as in --fault (fault.delay=0:0.01), weight.NAME factors of the tracker's
-weights, and the options of simulate, with spaces between several names:
+Settings that can be varied or set: parameters of the plant by name; model.NAME, parameters of the
+model and the plant; perturb.NAME, initial errors; disturb.TARGET.NAME, values of a --disturb;
+fault.KIND or fault.TARGET:KIND, faults as in --fault (fault.delay=0:0.01); weight.NAME, factors on
+the tracker's weights; autopilot.NAME, options of a flight controller (noise, seed, rotor1, ...);
+and the options of simulate (separate several names by spaces):
 {fill(", ".join(OPTIONS), 95)}.
+
+Requirements, for continuous integration; exit code 1 if one is not met:
+  success >= 95 %                          of the study; also failed (share), runs (number)
+  max(abs(error.position)) < 0.1 and effort.max < 5      of a run, which succeeds if it meets all
+Conditions compare numbers, names, + - * / **, abs, max, min, mean, rms, final; join them with and,
+or, not. Names for a run: final_error and the other metrics; the series error, effort, state,
+output, monitor, time, energy, with .NAME for one component, as in error.theta, error.position (all
+lengths), error.angle; and for a series .max (largest magnitude), .mean, .rms, .final. The error
+for an unknown name lists all names.
 """
 
 
@@ -50,8 +64,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the arguments of the command."""
     parser = commands.add_parser(
         "study",
-        help="make many runs with varied settings: grids, Monte Carlo, Latin hypercubes; "
-        "statistics, basins, sensitivities; on all cores or a Dask cluster",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -63,21 +75,44 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     for name in ("disturb", "fault"):
         text = f"{SETTINGS[name].text}; repeatable"
         add(f"--{name}", action="append", metavar=SHOWN[name], help=text)
+    controller = SETTINGS["controller"].text
+    add("--controller", metavar="NAME", help=f"{controller}; the same as --set controller=NAME")
     samplings = "grid, monte_carlo, latin_hypercube, sobol, or saltelli for Sobol' indices"
-    where = "(default: grid where all ranges have a COUNT, else monte_carlo)"
+    where = "(default: grid if all ranges have a COUNT, otherwise monte_carlo)"
     add("--sampling", metavar="NAME", help=f"{samplings} {where}")
-    add("--points", metavar="N", help="number of points, unless in a grid")
+    add(
+        "--points",
+        metavar="N",
+        help="number of points, except in a grid; each random point has a run with every listed "
+        "name, such as controller=lqr,mpc",
+    )
     add(
         "--seeds",
         metavar="N",
-        help="runs at every point, with seeds 0, 1, ... of initial error and noises; without "
-        "--points every seed has a point of its own",
+        help="runs per point, with seeds 0, 1, ... of initial error and noise; without --points, "
+        "each seed has its own point",
     )
     add("--seed", metavar="N", help="seed of the sampling (default: 0)")
-    add("--success", metavar="X", help="largest final error of a success (default: 0.05 m, rad)")
+    add(
+        "--same-noise",
+        action="store_const",
+        const="true",
+        help="use the same noise of faults and disturbances in all runs (default: new noise at "
+        "each random point, but not in grids or for Sobol' indices)",
+    )
+    add(
+        "--require",
+        action="append",
+        metavar="CONDITION",
+        help="requirement for the study, such as 'success >= 95 %%', or for each run, such as "
+        "'effort.max < 5', which defines the success of a run; all runs must succeed unless "
+        "another requirement says how many; repeatable",
+    )
+    add("--success", metavar="X", help="deprecated, see --require: largest final error of a "
+        "success (default: 0.05 m, rad)")  # fmt: skip
     least = (
-        "add metrics: least value of the scenario's monitored output, such as a cable's tension, "
-        "and largest sizes of its system's declared outputs"
+        "add metrics: the smallest value of the scenario's monitored output, such as a cable's "
+        "tension, and the largest sizes of its system's declared outputs"
     )
     add("--monitor", action="store_const", const="true", help=f"{least}; slow")
     add_robot(parser.add_argument)
@@ -91,18 +126,27 @@ def _add_how(add: Any) -> None:
         "--scheduler",
         default="",
         metavar="ADDRESS",
-        help="make the runs on the Dask cluster of this scheduler, tcp://HOST:PORT; local starts "
-        "a cluster on this machine (default: processes, without Dask)",
+        help="execute the runs on the Dask cluster of this scheduler, tcp://HOST:PORT; local "
+        "starts a cluster on this machine (default: processes, without Dask)",
+    )
+    add(
+        "--domain",
+        type=bounded_integer(0),
+        default=-1,
+        metavar="N",
+        help="DDS domain in which an external controller answers the runs, one after another "
+        "(default: ROS_DOMAIN_ID)",
     )
     add("--workers", type=int, default=0, metavar="N", help="processes (default: one per core)")
     add(
         "--command-of", type=int, metavar="RUN", help="only print the simulate command of this run"
     )
     add("--output", metavar="DIR", help="folder of the results (default: a new folder)")
-    add("--overwrite", action="store_true", help="delete the runs in a given --output")
+    add("--overwrite", action="store_true", help="delete the runs in --output")
     add("--parquet", action="store_true", help="also write all runs to runs.parquet")
     add("--no-plots", action="store_true", help="draw no figures")
     add("--json", action="store_true", help="print one JSON object instead of tables")
+    add("--junit", metavar="FILE", help="write requirements and runs as JUnit XML")
 
 
 def _repeated(add: Any, option: str, metavar: str, text: str) -> None:
@@ -117,24 +161,33 @@ def _assignment(text: str) -> tuple[str, str]:
 
 
 def run(args: Namespace) -> int:
-    """Make the study's missing runs and report the statistics of all runs; returns the exit
+    """Execute the study's missing runs and report the statistics of all runs. Returns the exit
     code.
     """
     from nh_control.command import study_report
     from nh_control.numerics.progress import Progress
     from nh_control.runs.output import RUNS
     from nh_control.studies import Store, WorkersLost
+    from nh_control.studies.statistics import accepted
 
     study, folder = study_and_folder(args)
+    if args.success is not None:
+        print(
+            f"{PROGRAM}: --success is deprecated: use --require 'final_error <= "
+            f"{args.success}' and, for how many runs must succeed, --require 'success >= 95 %'",
+            file=sys.stderr,
+        )
     if args.command_of is not None:
         return _print_command(study, args.command_of)
-    _refuse(args)
+    _refuse(args, study)
     with Progress() as progress:
         with usage_errors():
             folder = folder or _folder(args, study)
+        with usage_errors(files=False), writing(folder):
             store = Store.make(folder, study)
+        # the statistics are also written after Ctrl-C, for the runs so far
         try:
-            with _continuation_hint(folder), usage_errors(), store:
+            with _continuation_hint(folder), usage_errors(files=False), writing(folder), store:
                 done = run_all(store, args, progress)
                 numbers, files = save_statistics(store, args, progress)
         except WorkersLost as lost:
@@ -149,7 +202,22 @@ def run(args: Namespace) -> int:
     if not done:
         _print_how_to_continue(folder, numbers["runs"], study.total)
         return INTERRUPTED
-    return FAILED if numbers["failed"]["count"] == numbers["runs"] else 0
+    if accepted(numbers):
+        return 0
+    for requirement in numbers["requirements"]:
+        if not requirement["met"]:
+            print(
+                f"{PROGRAM}: not met: {requirement['text']} ({requirement['reason']})",
+                file=sys.stderr,
+            )
+    if numbers["failures"]:
+        first = numbers["failures"][0]
+        print(
+            f"{PROGRAM}: {numbers['failed']['count']} runs failed, such as run "
+            f"{first['first_run']}: {first['reason']}",
+            file=sys.stderr,
+        )
+    return FAILED
 
 
 def _print_command(study: Study, index: int) -> int:
@@ -162,7 +230,7 @@ def _print_command(study: Study, index: int) -> int:
     return 0
 
 
-def _refuse(args: Namespace) -> None:
+def _refuse(args: Namespace, study: Study) -> None:
     """Raise UsageError for options that cannot work, before the study starts."""
     from nh_control.studies.pools import LOCAL, MissingExtra
 
@@ -174,6 +242,27 @@ def _refuse(args: Namespace) -> None:
         raise UsageError(
             f"--workers is the number of processes on this machine, 1 or more; got {args.workers}"
             + f" for {args.scheduler}, which has its own workers" * bool(args.scheduler)
+        )
+    if study.is_external:
+        _refuse_external(args)
+
+
+def _refuse_external(args: Namespace) -> None:
+    """Raise UsageError for options that an external controller does not support."""
+    from nh_control.runs import dds_domain, launcher
+
+    if args.scheduler or args.workers > 1:
+        raise UsageError(
+            "an external controller answers one run after another: omit --workers and --scheduler"
+        )
+    try:
+        launcher.require_ros()
+    except launcher.RosMissing as missing:
+        raise UsageError(str(missing)) from missing
+    if dds_domain.fixed_domain(args.domain) is None:
+        raise UsageError(
+            "an external controller needs a domain that is known to both: add --domain N, and "
+            f"start the controller with {dds_domain.VARIABLE}=N"
         )
 
 
@@ -189,6 +278,7 @@ def study_and_folder(args: Namespace) -> tuple[Study, Path | None]:
                 raise UsageError(
                     f"{folder} has no study: the file {STUDY} is missing; name a study's folder"
                 )
+            # options may add to a study that continues, but not change its runs
             begun = read(folder / STUDY)
             return make_study(merged_settings(begun, args)), folder
         is_file = folder.suffix in (".yaml", ".yml")
@@ -197,20 +287,30 @@ def study_and_folder(args: Namespace) -> tuple[Study, Path | None]:
 
 
 def merged_settings(data: dict[str, Any], args: Namespace) -> dict[str, Any]:
-    """Return the contents of a file with the changes of the options."""
+    """Return a file's contents with the changes that the options make."""
     options = {key: getattr(args, key) for key in TEXTS if getattr(args, key) is not None}
     out = {**data, **options}
+    # options override the file, name by name
     out["vary"] = {**data.get("vary", {}), **dict(args.vary)}
     out["set"] = {**data.get("set", {}), **dict(args.set)}
-    out |= {key: given for key in ("disturb", "fault") if (given := getattr(args, key))}
+    if args.controller:
+        out["set"]["controller"] = args.controller
+    if is_user_controller(str(out["set"].get("controller", ""))):
+        from nh_control.scenarios.user_controller import resolved
+
+        # workers may have a different current directory
+        out["set"]["controller"] = resolved(out["set"]["controller"])
+    several = ("disturb", "fault", "require")
+    out |= {key: texts for key in several if (texts := getattr(args, key))}
     return out
 
 
 def _folder(args: Namespace, study: Study) -> Path:
-    """Return a new folder, or the given one if it contains this study."""
+    """Return a new folder, or the folder in the arguments if it already contains a study."""
     from nh_control.runs import output
     from nh_control.studies import Store
 
+    # the same study continues; the store refuses a different one
     if args.output and not args.overwrite and Store.exists(Path(args.output)):
         return Path(args.output)
     name = f"{study.settings.scenario.label or study.settings.scenario.name}-study"
@@ -221,16 +321,36 @@ def run_all(store: Store, args: Namespace, progress: Progress) -> bool:
     from nh_control.studies import run_missing
 
     total = store.study.total
+    # no workers are started if nothing is missing
     if len(store) == total:
         return True
     progress.phase("starting workers")
-    with worker_pool(args) as workers, args.interruption.waiting():
+    with _workers(args, store.study) as workers, args.interruption.waiting():
         return run_missing(
             store,
             workers,
             progress.steps(f"running {total} of {store.study.settings.scenario.name}", total),
             lambda: args.interruption.requested,
         )
+
+
+@contextmanager
+def _workers(args: Namespace, study: Study) -> Iterator[WorkerPool]:
+    """Provide the workers. For an external controller, there is a single worker in a reserved DDS
+    domain.
+    """
+    from nh_control.runs import dds_domain
+    from nh_control.studies import ProcessPool
+
+    if not study.is_external:
+        with worker_pool(args) as pool:
+            yield pool
+        return
+    with reserved(args.domain) as domain:
+        # worker processes inherit the domain
+        os.environ[dds_domain.VARIABLE] = str(domain)
+        with ProcessPool(1) as pool:
+            yield pool
 
 
 def worker_pool(args: Namespace) -> WorkerPool:
@@ -244,8 +364,9 @@ def worker_pool(args: Namespace) -> WorkerPool:
 def save_statistics(
     store: Store, args: Namespace, progress: Progress
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Write statistics and figures; returns the statistics and the files."""
+    """Write statistics and figures. Returns the statistics and the files."""
     from nh_control.runs.output import STATISTICS
+    from nh_control.studies import junit
     from nh_control.studies.statistics import statistics
 
     progress.phase("statistics")
@@ -253,6 +374,9 @@ def save_statistics(
     numbers = statistics(store.study, columns)
     (store.folder / STATISTICS).write_text(json.dumps(numbers, indent=2) + "\n")
     files = {"statistics": str(store.folder / STATISTICS)}
+    if args.junit:
+        junit.write(args.junit, store.study, columns, numbers)
+        files["junit"] = args.junit
     if args.parquet:
         files["parquet"] = str(store.write_parquet())
     if not args.no_plots and len(columns["run"]):
@@ -276,6 +400,6 @@ def _continuation_hint(folder: Path) -> Iterator[None]:
 def _print_how_to_continue(folder: Path, runs: int, total: int) -> None:
     print(
         f"{PROGRAM}: interrupted; {runs} of {total} runs are saved; "
-        f"`{PROGRAM} study {folder}` makes the missing runs",
+        f"`{PROGRAM} study {folder}` executes the missing runs",
         file=sys.stderr,
     )

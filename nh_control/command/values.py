@@ -1,4 +1,4 @@
-"""Checked values of the command's options; errors have the type that argparse expects."""
+"""Readers for command options. Their errors have the type that argparse expects."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from nh_control.mechanics.parameters import Declaration
 
 
 def reader(entry: Declaration) -> Callable[[str], Any]:
-    """Return a reader for a declared value. Of a number whose 0 stands for a default, 0 itself is
-    refused: the option is left out instead.
+    """Return a reader for a declared value. If 0 stands for a number's default, the reader refuses
+    0, because the option can be omitted instead.
     """
     if entry.by_default and isinstance(entry.value, float):
         entry = replace(entry, above=0.0, at_least=-math.inf)
@@ -21,7 +21,7 @@ def reader(entry: Declaration) -> Callable[[str], Any]:
     def value(text: str) -> Any:
         try:
             return entry.read(text)
-        except ValueError:  # argparse names the option
+        except ValueError:  # argparse adds the name of the option
             message = f"must be {entry.expected}, got {text!r}"
             raise argparse.ArgumentTypeError(message) from None
 
@@ -29,13 +29,14 @@ def reader(entry: Declaration) -> Callable[[str], Any]:
 
 
 def bounded_number(minimum: float = -math.inf, open_: bool = False) -> Callable[[str], float]:
-    """Return a reader of finite numbers that are at least (or, if `open_`, above) a minimum."""
+    """Return a reader for finite numbers that are at least a minimum, or above it if `open_`."""
+    # exactly one of the bounds is active
     above, at_least = (minimum, -math.inf) if open_ else (-math.inf, minimum)
     return reader(Declaration("", 0.0, above=above, at_least=at_least))
 
 
 def bounded_integer(minimum: int) -> Callable[[str], int]:
-    """Return a reader of integers that are at least a minimum."""
+    """Return a reader for integers that are at least a minimum."""
     return reader(Declaration("", 0, at_least=minimum))
 
 
@@ -45,19 +46,19 @@ def _numbers(text: str) -> float | tuple[float, ...]:
 
 
 def assignment(text: str) -> tuple[str, float | tuple[float, ...]]:
-    """Read NAME=VALUE with one number or several."""
+    """Read NAME=VALUE with one or more numbers."""
     name, _, value = text.partition("=")
     try:
         return name, _numbers(value)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"must be NAME=VALUE with a number or several, e.g. m=1.1 or lengths=0.6,0.7, got "
+            f"must be NAME=VALUE with one or several numbers, e.g. m=1.1 or lengths=0.6,0.7, got "
             f"{text!r}"
         ) from None
 
 
 def text_of(read: Callable[[str], Any]) -> Callable[[str], str]:
-    """Return a reader of texts that `read` accepts, as it writes them."""
+    """Return a reader that returns `str(read(text))` for the texts that `read` accepts."""
 
     def value(text: str) -> str:
         try:

@@ -1,5 +1,5 @@
-"""`nh_control view`, `nh_control film` and `nh_control plot`: a run that has been made, as a page,
-a film or figures.
+"""`nh_control view`, `nh_control film` and `nh_control plot` show a completed run as a page, a
+film or figures.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nh_control.command.usage import FAILED, PROGRAM, UsageError, usage_errors
+from nh_control.command.usage import PROGRAM, CannotWrite, UsageError, usage_errors
 from nh_control.command.values import bounded_integer, bounded_number
 
 if TYPE_CHECKING:
@@ -25,16 +25,14 @@ FORMATS = ("png", "svg", "pdf")
 
 def add_to(commands: Any) -> None:
     """Add the three commands to a parser's commands."""
-    view = commands.add_parser(
-        "view", help="write a run as one page with scene, plots and timeline, and open it"
-    )
+    view = commands.add_parser("view")
     _add_run(view)
     view.add_argument(
         "other",
         nargs="?",
         default="",
         metavar="OTHER",
-        help="another run of the scenario, shown in the reference's place, with differences",
+        help="another run of the scenario, shown in place of the reference, with differences",
     )
     view.add_argument(
         "--output",
@@ -46,16 +44,16 @@ def add_to(commands: Any) -> None:
         "--runs",
         default="",
         metavar="NUMBERS",
-        help="of a study's folder, numbers of runs with commas (default: the 12 worst ones)",
+        help="for a study's folder: numbers of runs, separated by commas (default: the 12 worst)",
     )
     view.add_argument("--no-open", action="store_true", help="open no browser")
     view.set_defaults(command=_view)
-    film = commands.add_parser("film", help="write a run as a film, without a display")
+    film = commands.add_parser("film")
     _add_run(film)
     film.add_argument("file", metavar="FILE", help="film: .mp4 (needs ffmpeg), .webp, .gif, .png")
     _add_film(film.add_argument)
     film.set_defaults(command=_film)
-    plot = commands.add_parser("plot", help="draw the figures of a run again")
+    plot = commands.add_parser("plot")
     _add_run(plot)
     plot.add_argument(
         "--output", default="", metavar="DIR", help="folder of the figures (default: the run's)"
@@ -64,13 +62,13 @@ def add_to(commands: Any) -> None:
         "--format",
         default="png",
         metavar="NAMES",
-        help=f"formats of the figures, of {', '.join(FORMATS)}, with commas between them",
+        help=f"formats of the figures, of {', '.join(FORMATS)}, separated by commas",
     )
     plot.add_argument(
         "--style",
         default="screen",
         choices=STYLES,
-        help="paper: as wide as a column (3.5 in), without titles; paper-wide: as two (7.16 in)",
+        help="paper: width of one column (3.5 in), without titles; paper-wide: two (7.16 in)",
     )
     plot.set_defaults(command=_plot)
 
@@ -81,16 +79,28 @@ def _add_run(parser: Any) -> None:
         "--scenario",
         default="",
         metavar="NAME",
-        help="scenario, file or module of a run that does not name its own",
+        help="scenario, file or module of a run that does not name its scenario",
     )
 
 
 def _add_film(add: Any) -> None:
     positive = bounded_number(0, open_=True)
     add("--rate", type=positive, default=30.0, metavar="HZ", help="pictures per second (30)")
-    add("--speed", type=positive, default=1.0, metavar="X", help="times as fast as the run (1)")
-    add("--width", type=bounded_integer(16), default=960, metavar="PX", help="of a picture (960)")
-    add("--height", type=bounded_integer(16), default=540, metavar="PX", help="of a picture (540)")
+    add("--speed", type=positive, default=1.0, metavar="X", help="speed relative to the run (1)")
+    add(
+        "--width",
+        type=bounded_integer(16),
+        default=960,
+        metavar="PX",
+        help="width of the film (960)",
+    )
+    add(
+        "--height",
+        type=bounded_integer(16),
+        default=540,
+        metavar="PX",
+        help="height of the film (540)",
+    )
 
 
 def _view(args: Namespace) -> int:
@@ -119,19 +129,21 @@ def _view(args: Namespace) -> int:
 
 
 def _page_of_study(args: Namespace) -> str:
-    """The page of a study's runs."""
+    """Return the page of a study's runs."""
     from nh_control.numerics.progress import Progress
     from nh_control.view import study_runs
     from nh_control.view.page import page_of_runs
 
     if args.other:
-        raise UsageError("a second run is shown beside a run, not beside a study")
+        raise UsageError("a second run can be shown next to a run, but not next to a study")
     try:
         chosen = [int(part) for part in args.runs.split(",") if part.strip()]
     except ValueError:
-        raise UsageError(f"--runs: expected numbers with commas, got {args.runs!r}") from None
+        raise UsageError(
+            f"--runs: expected numbers, separated by commas, got {args.runs!r}"
+        ) from None
     with usage_errors(), Progress() as progress:
-        progress.phase("making the runs again")
+        progress.phase("repeating the runs")
         return page_of_runs(study_runs.load(Path(args.run), chosen))
 
 
@@ -139,15 +151,18 @@ def _film(args: Namespace) -> int:
     from nh_control.numerics.progress import Progress
     from nh_control.view import film
 
-    animation = _animation(args, args.rate / args.speed)
+    # a slow-motion film needs more frames per simulated second
+    animation, file = _animation(args, args.rate / args.speed), Path(args.file)
+    if not file.parent.is_dir():
+        raise UsageError(f"{file}: the folder {file.parent} does not exist; create it first")
     try:
-        with usage_errors(), Progress() as progress:
-            size = (args.width, args.height)
-            progress.phase("painting")
-            film.write(animation, Path(args.file), rate_hz=args.rate, size=size, speed=args.speed)
-    except RuntimeError as failed:
-        print(f"{PROGRAM}: error: {failed}", file=sys.stderr)
-        return FAILED
+        with usage_errors(files=False), Progress() as progress:
+            size, count = (args.width, args.height), progress.counter("painting")
+            film.write(
+                animation, file, rate_hz=args.rate, size=size, speed=args.speed, progress=count
+            )
+    except (RuntimeError, OSError) as failed:
+        raise CannotWrite(f"cannot write {file}: {failed}") from failed
     print(args.file)
     return 0
 
@@ -159,7 +174,9 @@ def _plot(args: Namespace) -> int:
 
     formats = args.format.split(",")
     if unknown := [name for name in formats if name not in FORMATS]:
-        raise UsageError(f"--format: unknown {', '.join(unknown)}; choose of {', '.join(FORMATS)}")
+        raise UsageError(
+            f"--format: unknown {', '.join(unknown)}; choose from {', '.join(FORMATS)}"
+        )
     with _readable(), Progress() as progress:
         result = stored(Path(args.run), args.scenario).result
         folder = Path(args.output) if args.output else _beside(args.run)
@@ -176,6 +193,7 @@ def _animation(args: Namespace, rate_hz: float = 0.0) -> Animation:
     from nh_control.view.sources import load
 
     with _readable():
+        # at least the usual rate, so that slow films are smooth
         return load(args.run, args.scenario, max(rate_hz, RATE_HZ))
 
 
@@ -195,6 +213,6 @@ def _readable() -> Iterator[None]:
 
 
 def _beside(run: str) -> Path:
-    """The run's folder."""
+    """Return the run's folder."""
     path = Path(run)
     return path if path.is_dir() else path.parent

@@ -1,4 +1,4 @@
-"""Constraints of trajectories that are declared: rows between bounds, hard or with a weight."""
+"""Declared constraints on trajectories: values between bounds, hard or soft with a weight."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nh_control.control.costs import LimitsByName, limit_bounds
 from nh_control.discrete.system import DiscreteSystem
 
 
@@ -18,15 +17,17 @@ class Constraint:
     """`lower <= f(x, u, w) <= upper` at every node, with a CasADi expression f (n) of state x
     (nx), input u (nu) and the node's parameters w.
 
-    Rows that contain u hold at all nodes but the last, other rows at all nodes but the first,
-    whose state is given. Without a `weight` the constraint is hard. With a weight it is soft: a
-    violation t costs `weight t`, and t stays 0 if it can and the weight exceeds the multiplier.
-    `parameters` (N + 1, n_parameters) are the w_k; a constraint without them fits trajectories of
-    any length. If the constraint is `disturbed`, w contains next the forces (nrho) that an
-    `MpcTracker` estimates, zero elsewhere. It ends with the unknown parameters of `nh.optimize`.
-    Bounds and weight are numbers or have shape (n); `rows` are names (n) for messages and figures.
-    Raises ValueError for bounds that are not lower < upper or both infinite, weights that are not
-    positive, and parameters of another shape.
+    Rows that contain u apply at all nodes but the last. Other rows apply at all nodes but the
+    first, because the first state is prescribed. Without a `weight`, the constraint is hard. With
+    a weight, it is soft: a violation t costs `weight t`, and t is 0 if the constraint can be
+    satisfied and the weight exceeds its multiplier. `parameters` (N + 1, n_parameters) are the
+    w_k; a constraint without parameters can be used with trajectories of any length. If the
+    constraint is `disturbed`, the parameters in w are followed by the forces (nrho) that an
+    `MpcTracker` estimates; without an `MpcTracker` these forces are zero. The unknown parameters
+    of `nh.optimize` are at the end of w. The bounds and the weight are numbers or arrays of shape
+    (n); `rows` are the names (n) that appear in messages and figures. Raises ValueError if lower <
+    upper does not hold, if both bounds are infinite, if a weight is not positive, or if the
+    parameters have the wrong shape.
     """
 
     name: str
@@ -43,10 +44,10 @@ class Constraint:
         if not (lower < upper).all():
             raise ValueError(
                 f"constraint {self.name!r}: bounds must be lower < upper, got {self.lower} and "
-                f"{self.upper}; what shall hold as an equation at the end is `end`"
+                f"{self.upper}; for equality constraints at the end, use `end`"
             )
         if not (np.isfinite(lower) | np.isfinite(upper)).all():
-            raise ValueError(f"constraint {self.name!r}: give a finite lower or upper bound")
+            raise ValueError(f"constraint {self.name!r}: set a finite lower or upper bound")
         if not (np.asarray(self.weight) > 0).all():
             raise ValueError(
                 f"constraint {self.name!r}: the weight must be positive, got {self.weight}"
@@ -60,88 +61,130 @@ class Constraint:
             )
 
     def row_names(self, n: int) -> list[str]:
-        """The names of n rows, or their numbers. Raises ValueError for another number of names."""
+        """The names of n rows, which are numbers if `rows` is empty. Raises ValueError if the
+        number of names is not n.
+        """
         if self.rows and len(self.rows) != n:
             raise ValueError(
-                f"constraint {self.name!r} has {n} rows and {len(self.rows)} names of them, "
+                f"constraint {self.name!r} has {n} rows but {len(self.rows)} row names: "
                 f"{', '.join(self.rows)}"
             )
         return list(self.rows) or [str(i) for i in range(n)]
 
     def table(self, nodes: int, nrho: int) -> np.ndarray:
-        """The parameters w of some nodes (nodes, n), without disturbances of the nrho momenta.
-        Raises ValueError for parameters of another number of nodes.
+        """The parameters w (nodes, n) at all nodes, with zero disturbances of the nrho momenta.
+        Raises ValueError if `parameters` has a different number of nodes.
         """
-        given = np.zeros((nodes, 0)) if self.parameters is None else self.parameters
-        if len(given) != nodes:
+        parameters = np.zeros((nodes, 0)) if self.parameters is None else self.parameters
+        if len(parameters) != nodes:
             raise ValueError(
-                f"constraint {self.name!r} is over {len(given) - 1} steps, the trajectory has "
+                f"constraint {self.name!r} covers {len(parameters) - 1} steps, the trajectory has "
                 f"{nodes - 1}"
             )
-        return np.hstack([given, np.zeros((nodes, nrho if self.disturbed else 0))])
+        # w = (parameters, forces)
+        return np.hstack([parameters, np.zeros((nodes, nrho if self.disturbed else 0))])
 
 
 @dataclass(frozen=True)
 class Row:
-    """One inequality `value >= 0`: its name, weight, and whether an input occurs in it."""
+    """One inequality, `value + offset >= 0`.
+
+    `name` is the name of the bounded quantity. `value` is the quantity, negated for an `upper`
+    bound; `place` is the index of the quantity among all bounded quantities (see `bounds_of`).
+    `mixed` tells whether the quantity depends on an input.
+    """
 
     name: str
     value: ca.SX
-    weight: float
+    upper: bool
+    place: int
     mixed: bool
+
+    def offset(self, bounds: np.ndarray) -> float:
+        """The offset of this row, computed from the bounds (n, 3) of all values."""
+        return float(bounds[self.place, 1] if self.upper else -bounds[self.place, 0])
+
+    def text(self, bounds: np.ndarray) -> str:
+        """The inequality in words."""
+        sign = "<=" if self.upper else ">="
+        return f"{self.name} {sign} {bounds[self.place, int(self.upper)]:g}"
 
 
 def rows_of(
     dsys: DiscreteSystem,
-    limits: LimitsByName,
+    limited: np.ndarray,
     constraints: Sequence[Constraint],
     x: ca.SX,
     u: ca.SX,
     w: Sequence[ca.SX],
-) -> list[Row]:
-    """All inequalities without the limits of inputs: constraints, with parameters w each, and
-    limits of states; rows with inputs come first. Raises ValueError for equal names.
+) -> tuple[list[Row], list[int]]:
+    """All inequalities except the input limits, and the number of values of each constraint.
+
+    The inequalities are those of the constraints, each with its parameters w, and those lower and
+    upper limits of the states where `limited` (nx, 2) is true. Rows that depend on inputs come
+    first. Raises ValueError if two constraints have the same name.
     """
     names = [constraint.name for constraint in constraints]
     if len(set(names)) < len(names):
-        raise ValueError(f"{dsys}: two constraints have one name, got {names}")
-    rows = [row for c, wk in zip(constraints, w) for row in _rows(dsys, c, x, u, wk)]
-    of_states = limit_bounds(dsys, limits)[0][: dsys.nx]
-    for name, value, bounds in zip(dsys.state_names, ca.vertsplit(x), of_states):
-        rows += between(name, value, bounds[0], bounds[1], np.inf, False)
-    return sorted(rows, key=lambda row: not row.mixed)
+        raise ValueError(f"{dsys}: constraint names must differ, got {names}")
+    rows, counts = list[Row](), list[int]()
+    for c, wk in zip(constraints, w):
+        value = _value(dsys, c, x, u, wk)
+        n = value.shape[0]
+        bounds = _bounds(dsys, c, n)
+        for i, row_name in enumerate(c.row_names(n)):
+            name = c.name if n == 1 else f"{c.name}[{row_name}]"
+            # rows that depend on u are not imposed at the last node
+            mixed = bool(ca.depends_on(value[i], u)) if u.numel() else False
+            rows += between(name, value[i], np.isfinite(bounds[i, :2]), sum(counts) + i, mixed)
+        counts.append(n)
+    for i, name in enumerate(dsys.state_names):
+        # in the order of places, the bounded states follow all constraints
+        rows += between(name, x[i], limited[i], sum(counts) + i, False)
+    return sorted(rows, key=lambda row: not row.mixed), counts
 
 
-def _rows(dsys: DiscreteSystem, c: Constraint, x: ca.SX, u: ca.SX, w: ca.SX) -> list[Row]:
+def bounds_of(
+    dsys: DiscreteSystem,
+    constraints: Sequence[Constraint],
+    counts: Sequence[int],
+    limits: np.ndarray,
+) -> np.ndarray:
+    """The lower bound, the upper bound and the weight (n + m, 3) of each bounded quantity: the n
+    values of the constraints, then the m quantities with hard `limits` (m, 2). `counts` contains
+    the number of values of each constraint.
+    """
+    hard = np.column_stack([limits, np.full(len(limits), np.inf)])
+    return np.vstack([*(_bounds(dsys, c, n) for c, n in zip(constraints, counts)), hard])
+
+
+def _value(dsys: DiscreteSystem, c: Constraint, x: ca.SX, u: ca.SX, w: ca.SX) -> ca.SX:
     value = ca.SX(c.f(x, u, w))
-    n = value.shape[0]
     if value.shape[1] != 1:
         raise ValueError(
             f"{dsys}: constraint {c.name!r} must be one expression or a column, got shape "
             f"{value.shape}"
         )
+    return value
+
+
+def _bounds(dsys: DiscreteSystem, c: Constraint, n: int) -> np.ndarray:
+    """The lower bounds, upper bounds and weights (n, 3) of a constraint with n values."""
+    bounds = np.empty((n, 3))
     try:
-        lower, upper, weight = (np.broadcast_to(a, n) for a in (c.lower, c.upper, c.weight))
+        bounds[:, 0], bounds[:, 1], bounds[:, 2] = c.lower, c.upper, c.weight
     except ValueError:
         raise ValueError(
             f"{dsys}: constraint {c.name!r} has {n} rows; bounds and weight must be numbers or "
             f"have shape ({n},)"
         ) from None
-    rows = []
-    for i, row_name in enumerate(c.row_names(n)):
-        name = c.name if n == 1 else f"{c.name}[{row_name}]"
-        mixed = bool(ca.depends_on(value[i], u)) if u.numel() else False
-        rows += between(name, value[i], lower[i], upper[i], float(weight[i]), mixed)
-    return rows
+    return bounds
 
 
-def between(
-    name: str, value: ca.SX, lower: float, upper: float, weight: float, mixed: bool
-) -> list[Row]:
-    """The inequalities of a value between its finite bounds."""
-    both = ((f"{name} >= {lower:g}", value - lower), (f"{name} <= {upper:g}", upper - value))
-    return [
-        Row(text, slack, weight, mixed)
-        for (text, slack), bound in zip(both, (lower, upper))
-        if np.isfinite(bound)
-    ]
+def between(name: str, value: ca.SX, finite: np.ndarray, place: int, mixed: bool) -> list[Row]:
+    """The inequalities of a value: one for its lower and one for its upper bound, if they are
+    `finite`.
+    """
+    # value - lower >= 0 and upper - value >= 0
+    both = Row(name, value, False, place, mixed), Row(name, -value, True, place, mixed)
+    return [row for row, is_finite in zip(both, finite) if is_finite]

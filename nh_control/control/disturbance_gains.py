@@ -1,10 +1,11 @@
-"""LQR gains with a constant disturbance of the momenta as a state, for integral action."""
+"""LQR gains for integral action, with a constant disturbance of the momenta as an additional
+state.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import block_diag
 
 from nh_control.control import lqr
 from nh_control.control.modes import natural_sizes
@@ -15,8 +16,8 @@ from nh_control.discrete.trajectory import Trajectory
 
 
 def momenta(dsys: DiscreteSystem) -> slice:
-    """The slice of the momenta in local coordinates: after the configuration, before the
-    velocities of prescribed coordinates.
+    """The slice of the momenta in local coordinates. It lies between the configuration and the
+    velocities of the prescribed coordinates.
     """
     nv = dsys.system.space.nv
     return slice(nv, nv + dsys.system.nrho)
@@ -28,14 +29,16 @@ def disturbance_gains(
     Q: StateWeight,
     R: ArrayLike,
     Qf: StateWeight | None,
-    kept: list[int] | None,
+    stabilized: list[int] | None,
 ) -> tuple[lqr.Gains, np.ndarray]:
-    """LQR gains with the disturbance as additional constant states: K (N, nu, ndx) and K_d (N, nu,
-    nrho).
+    """LQR gains K (N, nu, ndx) and K_d (N, nu, nrho), with the disturbance as additional constant
+    states.
 
-    If `kept` lists coordinates, the terminal cost is the cost of the stationary problem that
-    stabilizes them; the disturbance and the other coordinates are autonomous there.
+    If `stabilized` lists coordinates, the terminal cost is that of the stationary problem that
+    stabilizes them. In this problem the disturbance and the other coordinates are autonomous.
     """
+    from scipy.linalg import block_diag  # slow to import
+
     n, d = dsys.ndx, dsys.system.nrho
     Q, R, Qf = checked_weights(dsys, reference.states, Q, R, Qf)
     A, B = lqr.linearize_along(dsys, reference)
@@ -46,10 +49,12 @@ def disturbance_gains(
     B_d[:, :n] = B
     pad = ((0, d), (0, d))
     Q_d, terminal = np.pad(Q, ((0, 0), *pad)), np.pad(Qf, pad)
-    if kept is not None:
+    if stabilized is not None:
         sizes = natural_sizes(dsys, A[-1])
-        T = block_diag(decoupling_transform(A[-1], B[-1], kept, sizes), np.eye(d))
+        # the disturbance is an autonomous coordinate of the stationary problem
+        T = block_diag(decoupling_transform(A[-1], B[-1], stabilized, sizes), np.eye(d))
         sizes = np.append(sizes, sizes[momenta(dsys)])
-        terminal = stationary(A_d[-1], B_d[-1], Q_d[-1], R, kept, T, sizes).P
+        terminal = stationary(A_d[-1], B_d[-1], Q_d[-1], R, stabilized, T, sizes).P
     gains = lqr.riccati(A_d, B_d, Q_d, R, terminal)
+    # split K over (dx, d) into K and K_d
     return lqr.Gains(gains.K[:, :, :n], gains.P[:, :n, :n]), gains.K[:, :, n:]

@@ -43,34 +43,37 @@ class LoopData(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("plant_states", "before", "saturated", "room")),
     ]
 
-    def make_room(self) -> np.ndarray:
-        """The memory of a step, which must live as long as the loop runs."""
+    def allocate_workspace(self) -> np.ndarray:
+        """Allocate the workspace of a step, which must exist as long as the loop runs."""
         size = library()["nh_loop_room"]
         size.restype = ctypes.c_longlong
-        memory = np.empty(size(ctypes.byref(self)))
-        self.room = memory.ctypes.data
-        return memory
+        workspace = np.empty(size(ctypes.byref(self)))
+        self.room = workspace.ctypes.data
+        return workspace
 
 
 STEPS = ctypes.CFUNCTYPE(
     ctypes.c_int,
-    *(ctypes.POINTER(LoopData), ctypes.POINTER(ctypes.c_longlong), ctypes.c_longlong),
+    ctypes.POINTER(LoopData),
+    ctypes.POINTER(ctypes.c_longlong),
+    ctypes.c_longlong,
 )
-"""A function type whose calls let other threads run."""
+"""The type of a native function that releases the interpreter lock during a call."""
 
 
 @dataclass(frozen=True)
 class FeedbackLaw:
-    """The law `u = clip(feedforward - K local(target, x) - K_d d, limits)` for the N steps of a
-    reference.
+    """The feedback law `u = clip(feedforward - K local(target, x) - K_d d, limits)` for the N
+    steps of a reference.
 
     Shapes: `targets` (N + 1, nx), `feedforward` (N, nu), `K` (N, nu, ndx), `K_d` (N, nu, nrho) and
-    `limits` (nu, 2). `K_d` is None if no disturbance d is estimated; `gain` is the estimator's.
-    `impulses` (N + 1, n_holonomic_constraints) are the constraint impulses of the targets, None
-    without holonomic constraints.
+    `limits` (nu, 2). `K_d` is None if no disturbance d is estimated; `gain` is the gain of the
+    estimator. `impulses` (N + 1, n_holonomic_constraints) are the constraint impulses of the
+    targets, or None if there are no holonomic constraints.
 
-    After the last step, with `hold`, the last gain and target stay. Without it, forces are zero
-    and prescribed coordinates stay. Damping after the end is not part of this law.
+    If `hold` is true, the last gain and the last target remain in use after the last step.
+    Otherwise, forces are zero and prescribed coordinates do not move. Damping after the end of the
+    reference is not part of this law.
     """
 
     targets: np.ndarray
@@ -85,27 +88,44 @@ class FeedbackLaw:
     @cached_property
     def feedforward_alone(self) -> FeedbackLaw:
         """The law without feedback: the inputs of the reference."""
+        # the inputs of a reference are not clipped
         free = np.tile([-np.inf, np.inf], (len(self.limits), 1))
         return replace(self, K=np.zeros_like(self.K), K_d=None, limits=free, hold=False)
 
     def data(self, model: DiscreteSystem, native: NativeSystem) -> LawData:
         """The law for native loops."""
         arrays = self.targets, self.feedforward, self.K, self.K_d, self.impulses, self.limits
-        kept = [None if a is None else np.ascontiguousarray(a, dtype=float) for a in arrays]
-        places = (None if a is None else address(a) for a in kept)
-        sizes = len(self.feedforward), self.hold, model.ndx, model.system.space.nv
-        data = LawData(native.local, native.retract, *places, *sizes, model.system.nrho, self.gain)
-        data.kept = kept  # the arrays must live as long as their addresses are used
+        buffers = [None if a is None else np.ascontiguousarray(a, dtype=float) for a in arrays]
+        targets, feedforward, K, K_d, impulses, limits = (
+            None if a is None else address(a) for a in buffers
+        )
+        data = LawData(
+            local=native.local,
+            retract=native.retract,
+            targets=targets,
+            feedforward=feedforward,
+            K=K,
+            K_d=K_d,
+            impulses=impulses,
+            limits=limits,
+            length=len(self.feedforward),
+            hold=self.hold,
+            ndx=model.ndx,
+            nv=model.system.space.nv,
+            n_disturbance=model.system.nrho,
+            gain=self.gain,
+        )
+        data.buffers = buffers  # the arrays must exist as long as their addresses are used
         return data
 
 
 def matrix_vector_product(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """`a x` (m) for a (m, n), with sums in the order of the indices as in native loops; so the
-    bits do not depend on the BLAS library.
+    """The product `a x` (m) of a (m, n) and x (n). Terms are added in the order of their indices,
+    as in native loops, so not even the last bit of the result depends on the BLAS library.
     """
     return np.add.accumulate(a * x, axis=1)[:, -1] if len(x) else np.zeros(len(a))
 
 
 def native_steps() -> Any:
-    """nh_closed_loop, which lets other threads run."""
+    """The native function nh_closed_loop; other threads can run during a call."""
     return STEPS(("nh_closed_loop", library()))

@@ -1,4 +1,4 @@
-"""The history of inputs, and predictions of states by it."""
+"""The history of inputs, and the prediction of states from this history."""
 
 from __future__ import annotations
 
@@ -10,37 +10,45 @@ import numpy as np
 from nh_control.discrete.system import DiscreteSystem
 
 NANOSECONDS = 1_000_000_000
-KEPT = 1000
-"""Default length of the history: more inputs than can act between two states."""
+LENGTH = 1000
+"""Default length of the history. It is larger than the number of inputs between two states."""
 SHORTEST = 1e-3
-"""Tolerance, as a fraction of a step, for a duration to count as whole steps."""
+"""Minimum step, as a fraction of a whole step. If the remainder of a duration is shorter, it is
+ignored.
+"""
 
 Inputs = Iterable[tuple[np.ndarray, float]]
-"""Inputs (nu) in turn, each with the time (s) for which it acts."""
+"""Successive inputs (nu), each with its duration (s)."""
 
 
 class InputHistory:
-    """Inputs u (nu) with the times (ns) from which they act: the last `kept` inputs (None: all).
-    Before the first one the input is `idle` (nu).
+    """The last `length` inputs u (nu), or all inputs if `length` is None, each with the time (ns)
+    at which it begins to act. Before the first input, the input is `idle` (nu).
     """
 
-    def __init__(self, idle: np.ndarray, kept: int | None = KEPT):
-        self._idle, self._kept = np.asarray(idle, dtype=float), kept
+    def __init__(self, idle: np.ndarray, length: int | None = LENGTH):
+        self._idle, self._length = np.asarray(idle, dtype=float), length
         self.clear()
 
     def clear(self) -> None:
-        """Forget all."""
-        self._entries: deque[tuple[int, np.ndarray]] = deque(maxlen=self._kept)
+        """Delete all inputs."""
+        self._entries: deque[tuple[int, np.ndarray]] = deque(maxlen=self._length)
 
     def add(self, time_ns: int, u: np.ndarray) -> None:
-        """Add the input u that acts from a time on; it replaces all inputs from that time on."""
+        """Add an input u that begins to act at the given time. It replaces all inputs that begin
+        at this time or later.
+        """
+        # later inputs are obsolete
         while self._entries and self._entries[-1][0] >= time_ns:
             self._entries.pop()
         self._entries.append((time_ns, u))
 
     def between(self, begin_ns: int, end_ns: int) -> Iterator[tuple[np.ndarray, float]]:
-        """Inputs that act from `begin_ns` to `end_ns`, in order, each with its duration in s."""
+        """The inputs that act between `begin_ns` and `end_ns`, in order, each with its duration in
+        s.
+        """
         now_ns, u = begin_ns, self._idle
+        # each entry ends the previous input u, which has been acting since now_ns
         for time_ns, after in self._entries:
             if time_ns > now_ns:
                 until = min(time_ns, end_ns)
@@ -55,7 +63,8 @@ class InputHistory:
 
 
 def split_into_steps(dsys: DiscreteSystem, duration_s: float) -> Iterator[DiscreteSystem]:
-    """The system once for every step of a duration: whole steps, then a shorter last one."""
+    """Yield the system for every step of a duration: whole steps, then a shorter last step."""
+    # a duration slightly shorter than a multiple of h counts as whole steps
     whole = int(duration_s / dsys.h + SHORTEST)
     for _ in range(whole):
         yield dsys
@@ -64,7 +73,7 @@ def split_into_steps(dsys: DiscreteSystem, duration_s: float) -> Iterator[Discre
 
 
 def predict(dsys: DiscreteSystem, x: np.ndarray, inputs: Inputs) -> np.ndarray:
-    """State (nx) after the inputs have acted on a state x (nx); raises StepFailed."""
+    """The state (nx) after the inputs have acted on a state x (nx). Raises StepFailed."""
     for u, duration_s in inputs:
         for step in split_into_steps(dsys, duration_s):
             x = step.step(x, u)

@@ -1,25 +1,29 @@
-"""Inner loop of actuated joints: positions or velocities as commands of a discrete system."""
+"""The inner control loop of actuated joints, which are commanded by positions or velocities."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from nh_control.control.target_motion import Target
 from nh_control.discrete.results import SolvedStep
 from nh_control.discrete.system import DiscreteSystem
 
 POSITION, VELOCITY = "position", "velocity"
 CORRECTIONS = 2
-"""Newton corrections of the inputs of a step; velocities are almost linear in them."""
+"""Number of Newton corrections of the inputs per step. Velocities are almost linear in the inputs.
+"""
 PROBE = 1e-4
-"""Size of the change of a state in the computation of an input's effect on velocities."""
+"""Change of the state in the finite differences of velocities with respect to inputs."""
+DEPENDENT = 1e-8
+"""Relative singular value below which joints cannot move independently."""
 
 
 class ServoStep(NamedTuple):
-    """The state (nx) before the last of some steps, this step, and its inputs (nu)."""
+    """The last of several steps: the state (nx) before it, its result, and its inputs (nu)."""
 
     before: np.ndarray
     solved: SolvedStep
@@ -27,144 +31,166 @@ class ServoStep(NamedTuple):
 
     @property
     def after(self) -> np.ndarray:
-        """The state (nx) after it."""
+        """The state (nx) after the step."""
         return self.solved.x1
 
 
 @dataclass(frozen=True)
 class JointServo:
-    """A loop at every step of a plant in which each of the `coordinates` is moved by one input,
-    numbered in `inputs`; `kind` is "position" or "velocity".
+    """A control loop that runs at every step of a plant. Each of the `coordinates` is driven by
+    one input; `inputs` contains the indices of these inputs. The command of a joint is a target
+    position or a target velocity (see `kinds`).
 
-    Its joints are critically damped with the `bandwidth` w (rad/s): from the distance
-    `e = c - target` and the rate v a step of h leads to the rate
-    `v1 = (v - w (v + w e) h) exp(-w h)`, the solution of `e'' + 2 w e' + w^2 e = 0`, or for
-    velocities to `v1 = target + (v - target) exp(-w h)`. The inputs that do so follow from the
-    exact linearization of the step, so gains are those of the mass matrix, and weight and coupling
-    are compensated. Where the limits of the inputs do not allow that, all joints change their
-    rates by the same smaller part.
+    The joints are critically damped with the `bandwidth` w (rad/s). For a joint at c with velocity
+    v and a target position r, the error is `e = c - r` and its rate is `e' = v - r'`. A step of
+    length h leads to the velocity `v1 = r' + r'' h + (e' - w (e' + w e) h) exp(-w h)`, which is
+    the solution of `e'' + 2 w e' + w^2 e = 0` along the target. For a target velocity r, the step
+    leads to `v1 = r + r' h + (v - r) exp(-w h)`. Therefore, the joints follow moving targets
+    without lag.
+
+    The inputs follow from the exact linearization of the step. The linearization contains the mass
+    matrix, so the inputs compensate weight and coupling. If the inputs exceed their limits, the
+    changes of all joint velocities are reduced by the same factor. Joints that cannot move
+    independently, such as the wheels of an axle, get least-squares velocities and inputs of
+    minimum norm.
     """
 
     coordinates: tuple[str, ...]
     inputs: tuple[int, ...]
-    kind: str = POSITION
-    bandwidth: float = 10.0
+    kinds: tuple[str, ...]
+    bandwidth: float = 20.0
 
     def __post_init__(self) -> None:
-        if self.kind not in (POSITION, VELOCITY):
-            raise ValueError(f"a servo's kind is {POSITION} or {VELOCITY}, got {self.kind!r}")
-        if not 0 < self.bandwidth < np.inf:
-            raise ValueError(f"a servo's bandwidth must be positive, got {self.bandwidth} rad/s")
-        if not self.coordinates or len(self.coordinates) != len(self.inputs):
+        if others := sorted(set(self.kinds) - {POSITION, VELOCITY}):
             raise ValueError(
-                f"a servo needs one input for each of its joints, got {len(self.coordinates)} "
-                f"joints and {len(self.inputs)} inputs"
+                f"the kind of a servo must be {POSITION} or {VELOCITY}, got {others[0]!r}"
+            )
+        if not 0 < self.bandwidth < np.inf:
+            raise ValueError(
+                f"the bandwidth of a servo must be positive, got {self.bandwidth} rad/s"
+            )
+        sizes = len(self.inputs), len(self.kinds)
+        if not self.coordinates or set(sizes) != {len(self.coordinates)}:
+            raise ValueError(
+                f"a servo needs one input and kind for each of its joints, got "
+                f"{len(self.coordinates)} joints, {sizes[0]} inputs and {sizes[1]} kinds"
             )
 
+    @property
+    def places(self) -> np.ndarray:
+        """The mask (n) of joints that are commanded by positions."""
+        return np.array([kind == POSITION for kind in self.kinds])
+
     def rest(self, dsys: DiscreteSystem, q: np.ndarray) -> np.ndarray:
-        """The targets that keep the joints where they are at configuration q (nq)."""
+        """The targets (n) that keep the joints at configuration q (nq)."""
         places, _ = self._columns(dsys)
-        return np.array(q)[places] if self.kind == POSITION else np.zeros(len(places))
+        return np.where(self.places, np.array(q)[places], 0.0)
 
     def advance(
         self,
         dsys: DiscreteSystem,
         x: np.ndarray,
-        targets: np.ndarray,
+        target: Callable[[float], Target],
         inputs: np.ndarray,
         steps: int = 1,
     ) -> ServoStep:
-        """Some steps of the plant from state x (nx) towards targets, under `inputs` (nu), in which
-        the servo replaces the inputs of the joints. Raises StepFailed, and ValueError for no
-        steps.
+        """Take `steps` steps of the plant from state x (nx) along the targets `target(t)`, with t
+        = 0 at x. In `inputs` (nu), the servo replaces the inputs of its joints. Raises StepFailed,
+        and ValueError unless steps >= 1.
         """
         if steps < 1:
-            raise ValueError(f"a servo makes at least one step, got steps = {steps}")
+            raise ValueError(f"a servo must take at least one step, got steps = {steps}")
         u, before = np.array(inputs, dtype=float), x
+        # Newton's method starts with zero servo forces
         u[list(self.inputs)] = 0.0
-        for _ in range(steps):
-            before = x
-            u = self._limited(
-                dsys, x, self._leading(dsys, x, u, self._rate_after(dsys, x, targets))
-            )
+        for k in range(steps):
+            before, target_rates = x, self._rate_after(dsys, x, target(k * dsys.h))
+            u = self._limited(dsys, x, self._inputs_for(dsys, x, u, target_rates))
             solved = dsys.solve(x, u)
             x = solved.x1
         return ServoStep(before, solved, u)
 
     def _limited(self, dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """Inputs (nu) within the limits. If u exceeds them, the result is the farthest point
-        within them on the line to u from the inputs that keep the rates: all joints are then
-        slower by the same factor.
+        """Inputs (nu) within the limits. If u exceeds the limits, the result is on the line from
+        the inputs that keep the velocities constant to u, as close to u as the limits permit. This
+        reduces the changes of all velocities by the same factor.
         """
         lower, upper = (dsys.system.input_bounds[list(self.inputs), i] for i in range(2))
-        own = u[list(self.inputs)]
-        if (own >= lower).all() and (own <= upper).all():
+        of_joints = u[list(self.inputs)]
+        if (of_joints >= lower).all() and (of_joints <= upper).all():
             return u
         _, rates = self._columns(dsys)
-        keeping = self._leading(dsys, x, u, dsys.velocity(x)[rates])[list(self.inputs)]
-        keeping = np.clip(keeping, lower, upper)
-        change = own - keeping
-        room = np.where(change > 0, upper - keeping, keeping - lower)
+        steady = self._inputs_for(dsys, x, u, dsys.velocity(x)[rates])[list(self.inputs)]
+        steady = np.clip(steady, lower, upper)
+        change = of_joints - steady
+        # largest fraction <= 1 with lower <= steady + fraction change <= upper
+        margin = np.where(change > 0, upper - steady, steady - lower)
         moving = np.abs(change) > 0
-        part = min(1.0, (room[moving] / np.abs(change[moving])).min(initial=1.0))
+        fraction = min(1.0, (margin[moving] / np.abs(change[moving])).min(initial=1.0))
         limited = u.copy()
-        limited[list(self.inputs)] = np.clip(keeping + part * change, lower, upper)
+        limited[list(self.inputs)] = np.clip(steady + fraction * change, lower, upper)
         return limited
 
-    def _rate_after(self, dsys: DiscreteSystem, x: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        places, rates = self._columns(dsys)
+    def _rate_after(self, dsys: DiscreteSystem, x: np.ndarray, target: Target) -> np.ndarray:
+        """The target velocities v1 (n) after a step from state x (nx)."""
+        columns, rates = self._columns(dsys)
         v, w, h = dsys.velocity(x)[rates], self.bandwidth, dsys.h
-        decay = np.exp(-w * h)
-        if self.kind == VELOCITY:
-            return targets + (v - targets) * decay
-        e = dsys.configuration(x)[places] - targets
-        return (v - w * (v + w * e) * h) * decay
+        e, change = dsys.configuration(x)[columns] - target.value, v - target.rate
+        # exact solution of e'' + 2 w e' + w^2 e = 0 after h; for a velocity target, e' + w e = 0
+        decay, ahead = np.exp(-w * h), target.rate + h * target.acceleration
+        place = ahead + (change - w * (change + w * e) * h) * decay
+        rate = target.value + h * target.rate + (v - target.value) * decay
+        return np.where(self.places, place, rate)
 
-    def _leading(
-        self, dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray, wanted: np.ndarray
+    def _inputs_for(
+        self, dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray, target_rates: np.ndarray
     ) -> np.ndarray:
-        """Inputs (nu) under which a step from state x (nx) leads to the wanted rates, by Newton's
-        method from u (nu).
+        """The inputs (nu) with which a step from state x (nx) leads to the target velocities.
+        Newton's method starts from u (nu).
         """
         for _ in range(CORRECTIONS):
-            u = u + self._correction(dsys, x, u, wanted)
+            u = u + self._correction(dsys, x, u, target_rates)
         return u
 
     def _correction(
-        self, dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray, wanted: np.ndarray
+        self, dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray, target_rates: np.ndarray
     ) -> np.ndarray:
-        """Change of the inputs (nu) that leads to the wanted rates, `(dv1/du) du = v1* - v1`."""
+        """The Newton correction of the inputs (nu), `(dv1/du) du = v1* - v1`."""
         _, rates = self._columns(dsys)
-        step, own = dsys.linearize(x, u), list(self.inputs)
+        step, joints = dsys.linearize(x, u), list(self.inputs)
         reached = dsys.velocity(step.x1)[rates]
-        slope = np.empty((len(rates), len(own)))
-        for i, column in enumerate(step.B[:, own].T):
+        slope = np.empty((len(rates), len(joints)))
+        # dv1/du: finite difference of the velocity along each column of B
+        for i, column in enumerate(step.B[:, joints].T):
             size = PROBE / np.abs(column).max()
             probed = dsys.velocity(dsys.retract(step.x1, size * column))[rates]
             slope[:, i] = (probed - reached) / size
         change = np.zeros(len(u))
-        change[own] = np.linalg.solve(slope, wanted - reached)
+        change[joints] = np.linalg.lstsq(slope, target_rates - reached, rcond=DEPENDENT)[0]
         return change
 
     def _columns(self, dsys: DiscreteSystem) -> tuple[list[int], list[int]]:
-        """Places of the joints in configurations and in velocities."""
+        """The indices of the joints in the configuration and in the velocity."""
         space = dsys.system.space
         places = [space.names.index(name) for name in self.coordinates]
         return places, [space.velocity_names.index(f"{name}_dot") for name in self.coordinates]
 
 
 def joint_servo(
-    dsys: DiscreteSystem, joints: Sequence[tuple[str, int]], kind: str, bandwidth: float, nu: int
+    dsys: DiscreteSystem,
+    joints: Sequence[tuple[str, int]],
+    kinds: Sequence[str],
+    bandwidth: float,
+    nu: int,
 ) -> JointServo:
-    """The servo of joints, each a coordinate and its input; their inputs must be all `nu` inputs
-    of the commands. Raises ValueError.
+    """The servo of `joints`, with the `kinds` of their commands. Each joint is a pair of a
+    coordinate and its input, in the order of the inputs. Raises ValueError unless each of the `nu`
+    inputs in a command drives a joint.
     """
     if len(joints) != nu:
         raise ValueError(
-            f"{kind} commands need a joint for every input that it alone drives; of the {nu} "
-            f"inputs of {dsys} {len(joints)} have one: use effort"
+            f"position or velocity commands require that every input drives a separate joint, but "
+            f"only {len(joints)} of the {nu} inputs of {dsys} do; use effort"
         )
-    ordered = sorted(joints, key=lambda one: one[1])
-    return JointServo(
-        tuple(name for name, _ in ordered), tuple(i for _, i in ordered), kind, bandwidth
-    )
+    names, inputs = zip(*joints)
+    return JointServo(names, inputs, tuple(kinds), bandwidth)

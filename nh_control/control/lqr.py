@@ -36,8 +36,8 @@ from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 
 FEASIBLE = 1e-6
-"""A trajectory counts as feasible if the gap between each step and the next state is not larger
-than this, in local coordinates.
+"""Maximum gap between the result of a step and the next state, in local coordinates, in a
+trajectory that counts as feasible.
 """
 
 
@@ -47,8 +47,8 @@ Stage: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Gains:
-    """Feedback gains K (N, nu, ndx) for the N steps of a reference and cost matrices P (N + 1,
-    ndx, ndx).
+    """The feedback gains K (N, nu, ndx) for the N steps of a reference, and the cost matrices P
+    (N + 1, ndx, ndx).
     """
 
     K: np.ndarray
@@ -63,8 +63,8 @@ def linearize_along(
 ) -> tuple[np.ndarray, np.ndarray]:
     """A (N, ndx, ndx) and B (N, ndx, nu) at every step of the trajectory.
 
-    Raises ValueError for a trajectory with other states, inputs or step than the system's, and for
-    a step that misses the next state by more than `gap`.
+    Raises ValueError if the states, the inputs or the step size of the trajectory are not those of
+    the system, or if a step misses the next state by more than `gap`.
     """
     if (
         trajectory.states.shape[1] != dsys.nx
@@ -88,7 +88,7 @@ def linearize_along(
         miss = np.abs(dsys.local(lin.x1, trajectory.states[k + 1])).max()
         if miss > gap:
             raise ValueError(
-                f"{dsys}: trajectory {trajectory.name!r} is not feasible: step {k} misses its "
+                f"{dsys}: trajectory {trajectory.name!r} is not feasible: step {k} misses the "
                 f"next state by {miss:.1e}"
             )
     return a, b
@@ -103,12 +103,12 @@ def finite_horizon(
     gap: float = FEASIBLE,
     stance: bool = False,
 ) -> Gains:
-    """Time-varying LQR about a trajectory that is feasible up to `gap`: the Riccati recursion
-    `P = Q + A^T P' (A - B K)` [johnson2014 (36)] backwards from P_N = Qf (Q if not given), with
-    weights Q and Qf, see `weights.StateWeight`, and R (nu, nu). With `stance` in the directions
-    that contacts leave free: A and B are those that `Stance` projects.
+    """Time-varying LQR about a trajectory that is feasible up to `gap`.
 
-    Raises ValueError as `linearize_along`, `checked_weights` and `Stance` do.
+    The Riccati recursion `P = Q + A^T P' (A - B K)` [johnson2014 (36)] runs backward from P_N = Qf
+    (by default Q). Q and Qf are weights of the state (see `weights.StateWeight`); R is (nu, nu).
+    With `stance`, A and B are projected by `Stance`, so the gains act only in the directions that
+    contacts leave free. Raises ValueError as `linearize_along`, `checked_weights` and `Stance` do.
     """
     Q, R, Qf = checked_weights(dsys, trajectory.states, Q, R, Qf)
     A, B = linearize_along(dsys, trajectory, gap)
@@ -120,8 +120,8 @@ def finite_horizon(
 def riccati(
     A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray, P_end: np.ndarray
 ) -> Gains:
-    """Riccati recursion backwards over A (N, n, n), B (N, n, m), Q (n, n), or one for each step,
-    from P_N = P_end [johnson2014 (36)]; every P is symmetrized.
+    """Backward Riccati recursion from P_N = P_end [johnson2014 (36)] for A (N, n, n), B (N, n, m)
+    and Q (n, n) or (N, n, n). Every P is symmetrized.
     """
     steps, n, m = B.shape
     Q = np.broadcast_to(Q, (steps, n, n)) if Q.ndim == 2 else Q
@@ -132,8 +132,8 @@ def riccati(
         pb = P[k + 1] @ B[k]
         K[k] = np.linalg.solve(R + B[k].T @ pb, pb.T @ A[k])
         # cost to go: P = Q + A^T P' (A - B K)
-        p = Q[k] + A[k].T @ P[k + 1] @ (A[k] - B[k] @ K[k])
-        P[k] = (p + p.T) / 2
+        cost = Q[k] + A[k].T @ P[k + 1] @ (A[k] - B[k] @ K[k])
+        P[k] = (cost + cost.T) / 2
     return Gains(K, P)
 
 
@@ -147,60 +147,65 @@ def infinite_horizon(
     excluded: Sequence[str] = (),
     stance: bool = False,
 ) -> StationaryGain:
-    """Stationary LQR about an equilibrium x = f(x, u), x (nx), u (nu), with weights Q, see
-    `weights.StateWeight`, and R (nu, nu). The impulses of holonomic constraints in x may be others
-    than those under u.
+    """Stationary LQR about an equilibrium x = f(x, u) with x (nx) and u (nu). Q is a weight of the
+    state (see `weights.StateWeight`); R is (nu, nu). The impulses of holonomic constraints in x
+    may differ from the impulses under u.
 
-    The tangent coordinates named in `excluded` are not stabilized: no input influences them (a
-    conserved momentum), or their value does not matter (the angles of wheels). The gain for the
-    other coordinates still uses them as a known signal. With `stance` the gain acts in the
-    directions that contacts leave free, as in `finite_horizon`. Raises NotStabilizable with the
-    directions that no input reaches, NotDetectable with those on the unit circle that Q does not
-    see, and ValueError for an unknown name, or if a step moves the other coordinates by more than
-    `drift`.
+    The tangent coordinates named in `excluded` are not stabilized. Exclude coordinates that no
+    input influences (a conserved momentum) and coordinates with values that do not matter (the
+    angles of wheels). The gain for the other coordinates still uses them as a known signal. With
+    `stance`, the gain acts only in the directions that contacts leave free, as in
+    `finite_horizon`. Raises NotStabilizable with the directions that no input reaches,
+    NotDetectable with the directions on the unit circle that Q does not weight, and ValueError for
+    an unknown name, or if a step moves the other coordinates by more than `drift`.
     """
     (weight,), R, _ = checked_weights(dsys, x, Q, R)
-    kept = kept_coordinates(dsys, excluded)
-    if isinstance(dsys, DiscreteSystem):  # any other linearization has no impulses
+    stabilized = stabilized_coordinates(dsys, excluded)
+    if isinstance(dsys, DiscreteSystem):  # other systems have no impulses
         x = dsys.with_impulses_of_step(x, u)
     lin = dsys.linearize(x, u)
-    moved = np.abs(dsys.local(np.asarray(x, float), lin.x1)[kept]).max()
-    if moved > drift:
+    motion = np.abs(dsys.local(np.asarray(x, float), lin.x1)[stabilized]).max()
+    if motion > drift:
         raise ValueError(
-            f"{dsys}: x is not an equilibrium under u: one step moves it by {moved:.1e}"
+            f"{dsys}: x is not an equilibrium under u: one step moves it by {motion:.1e}"
         )
     A_x, B_x = lin
     if stance:
-        step = (row[None] for row in (np.asarray(x), np.asarray(u), lin.A, lin.B))
-        (A_x,), (B_x,) = Stance(dsys).project(*step)
+        (A_x,), (B_x,) = Stance(dsys).project(
+            np.asarray(x)[None], np.asarray(u)[None], lin.A[None], lin.B[None]
+        )
+    # in the coordinates T, the excluded coordinates do not depend on the stabilized ones
     names, sizes = dsys.state_space.tangent_names, natural_sizes(dsys, lin.A)
-    T = decoupling_transform(A_x, B_x, kept, sizes)
+    T = decoupling_transform(A_x, B_x, stabilized, sizes)
     A, B = change_coordinates(A_x, B_x, T)
-    k, C = np.ix_(kept, kept), outputs_of(change_weight(weight, T)[np.ix_(kept, kept)])
-    _require_solvable(dsys, A[k], B[kept], C, sizes[kept], [names[i] for i in kept])
-    return stationary(A_x, B_x, weight, R, kept, T, sizes)
+    block = np.ix_(stabilized, stabilized)
+    C = outputs_of(change_weight(weight, T)[block])
+    _require_solvable(
+        dsys, A[block], B[stabilized], C, sizes[stabilized], [names[i] for i in stabilized]
+    )
+    return stationary(A_x, B_x, weight, R, stabilized, T, sizes)
 
 
-def kept_coordinates(dsys: DiscreteSystem, excluded: Sequence[str]) -> list[int]:
-    """Indices of the tangent coordinates of states that are not named in `excluded`; raises
-    ValueError for an unknown name.
+def stabilized_coordinates(dsys: DiscreteSystem, excluded: Sequence[str]) -> list[int]:
+    """The indices of the tangent coordinates that are not named in `excluded`. Raises ValueError
+    for an unknown name.
     """
     names = dsys.state_space.tangent_names
     unknown = [name for name in excluded if name not in names]
     if unknown or isinstance(excluded, str):
-        raise ValueError(f"{dsys}: cannot exclude {excluded!r}, choose of {list(names)}")
+        raise ValueError(f"{dsys}: cannot exclude {excluded!r}, choose from {list(names)}")
     return [i for i, name in enumerate(names) if name not in excluded]
 
 
 def periodic(dsys: DiscreteSystem, trajectory: Trajectory, Q: StateWeight, R: ArrayLike) -> Gains:
-    """Periodic LQR about one period of a motion that repeats up to a symmetry of the dynamics (a
-    gait): the gains stabilize it for all time.
+    """Periodic LQR about one period of a motion, such as a gait, that repeats up to a symmetry of
+    the dynamics. The gains stabilize the motion for all time.
 
-    The Riccati map of a period, `P -> H + A^T P (I + G P)^{-1} A`, is composed from its steps and
-    iterated to its fixed point by the structure-preserving doubling algorithm (Anderson 1978; Chu,
-    Fan, Lin and Wang 2004). Raises ValueError if the linearization after the period differs
-    from the first one, NotStabilizable for modes that no input reaches, and NotDetectable for
-    those that Q does not see.
+    The Riccati map of a period, `P -> H + A^T P (I + G P)^{-1} A`, is composed from the maps of
+    its steps. The structure-preserving doubling algorithm (Anderson 1978; Chu, Fan, Lin and Wang
+    2004) iterates it to its fixed point. Raises ValueError if the linearization after the period
+    differs from the linearization before it, NotStabilizable for modes that no input reaches, and
+    NotDetectable for modes that Q does not weight.
     """
     Q, R, _ = checked_weights(dsys, trajectory.states, Q, R)
     A, B = linearize_along(dsys, trajectory)
@@ -211,23 +216,24 @@ def periodic(dsys: DiscreteSystem, trajectory: Trajectory, Q: StateWeight, R: Ar
             f"{dsys}: trajectory {trajectory.name!r} is not periodic: the linearization after "
             f"the period differs by {gap:.1e}"
         )
-    # transition matrix, what inputs reach and what the weight sees over the period
+    # over the period: the transition matrix, the reachable directions, the weighted outputs
     transition = np.eye(dsys.ndx)
-    reach, seen = np.zeros((dsys.ndx, dsys.nu, 0)), []
+    reach, outputs = np.zeros((dsys.ndx, dsys.nu, 0)), []
     for a, b, q in zip(A, B, Q):
-        seen.append(outputs_of(q) @ transition)
+        outputs.append(outputs_of(q) @ transition)
         transition = a @ transition
+        # columns A_N-1 ... A_k+1 B_k for all k so far
         reach = np.dstack([np.einsum("ij,jkl->ikl", a, reach), b])
     sizes = natural_sizes(dsys, transition)
     names = dsys.state_space.tangent_names
-    _require_solvable(dsys, transition, reach, np.array(seen), sizes, names, " over one period")
-    # in natural sizes, the Riccati map of every step has (A, G, H) = (A_k, B_k R^{-1} B_k^T, Q)
+    _require_solvable(dsys, transition, reach, np.array(outputs), sizes, names, " over one period")
+    # in natural sizes, the Riccati map of step k has (A, G, H) = (A_k, B_k R^{-1} B_k^T, Q)
     A, B, Q = A * sizes / sizes[:, None], B / sizes[:, None], Q * np.outer(sizes, sizes)
     stage = [(a, b @ np.linalg.solve(R, b.T), q) for a, b, q in zip(A, B, Q)]
     period = stage[0]
     for nxt in stage[1:]:
         period = _compose(period, nxt)
-    # doubling: the composed map stands for 1, 2, 4, ... periods; its H tends to the fixed point
+    # doubling: the map covers 1, 2, 4, ... periods, and its H converges to the fixed point
     for _ in range(60):
         doubled = _compose(period, period)
         change = np.abs(doubled[2] - period[2]).max()
@@ -245,8 +251,9 @@ def periodic(dsys: DiscreteSystem, trajectory: Trajectory, Q: StateWeight, R: Ar
 
 
 def _compose(first: Stage, second: Stage) -> Stage:
-    """The Riccati map of two stages in sequence, each (A, G, H):
-    `A = A2 W^{-1} A1, G = G2 + A2 W^{-1} G1 A2^T, H = H1 + A1^T H2 W^{-1} A1`, `W = I + G1 H2`.
+    """The Riccati map (A, G, H) of two successive stages:
+    `A = A2 W^{-1} A1, G = G2 + A2 W^{-1} G1 A2^T, H = H1 + A1^T H2 W^{-1} A1` with
+    `W = I + G1 H2`.
     """
     a1, g1, h1 = first
     a2, g2, h2 = second
@@ -265,21 +272,21 @@ def _require_solvable(
     names: Sequence[str],
     over: str = "",
 ) -> None:
-    """Raises NotStabilizable for modes of A that do not decay and that no input of B reaches, and
-    NotDetectable for those on the unit circle that no row of C sees.
+    """Raise NotStabilizable if A has modes that neither decay nor are reached by an input of B,
+    and NotDetectable if A has modes on the unit circle that no row of C observes.
     """
     remedy = "" if over else "exclude coordinates from the problem, `excluded={}`"
     require_none(
         NotStabilizable,
         uncontrollable_modes(A, B, sizes),
         names,
-        f"{dsys}: the linearization{over} is not stabilizable, no input influences",
+        f"{dsys}: the linearization{over} is not stabilizable; no input influences",
         "Linearize about a moving reference" + (remedy and ", or " + remedy),
     )
     require_none(
         NotDetectable,
         unobservable_modes(A, C, sizes, growing=False),
         names,
-        f"{dsys}: the weight Q does not see modes of the linearization{over} that do not decay",
-        "Give these coordinates weights" + (remedy and ", or " + remedy),
+        f"{dsys}: the weight Q is zero for modes of the linearization{over} that do not decay",
+        "Assign weights to these coordinates" + (remedy and ", or " + remedy),
     )

@@ -1,5 +1,6 @@
-"""Modes of a linear system that no input reaches, or that no weight or measurement sees: the test
-of Popov, Belevitch and Hautus in natural sizes, so that units, masses and the step do not matter.
+"""Modes of a linear system that no input reaches, or that no weight or measurement observes. They
+are found by the test of Popov, Belevitch and Hautus. Coordinates are scaled by natural sizes, so
+the result does not depend on units, masses or the step size.
 """
 
 from __future__ import annotations
@@ -8,37 +9,38 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import qr
 
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.numerics.independent_columns import independent_columns
 
 NEGLIGIBLE = 1e-10
-"""An input reaches a direction, and a weight sees it, by more than this part of the largest motion
-in a step, in natural sizes; rounding gives 1e-12 of it at most.
+"""Minimum effect of an input on a direction, or of a direction on a weight, that is not attributed
+to rounding errors. The effect is relative to the largest motion in a step, in natural sizes;
+rounding errors are at most 1e-12.
 """
 
 MARGINAL = 1e-6
-"""A mode decays or grows if the modulus of its eigenvalue differs from 1 by more than this part of
-the fastest mode's motion in a step.
+"""A mode decays or grows if the modulus of its eigenvalue differs from 1 by more than this
+fraction of the motion of the fastest mode in a step.
 """
 
 SLOWEST = 1e-4
-"""Smallest motion in a step, in natural sizes: that of slower systems is lost in the rounding of
-`A - I`.
+"""Minimum motion in a step, in natural sizes. The motion of slower systems is lost in the rounding
+errors of `A - I`.
 """
 
 LOCKED = 1e-13
-"""Speed, relative to that of the fastest coordinate, of a coordinate that cannot move."""
+"""Speed, relative to the fastest coordinate, below which a coordinate counts as immovable."""
 
 PARALLEL = 1e-3
-"""Distance between unit left eigenvectors that count as one: those of a multiple eigenvalue, which
-rounding splits.
+"""Distance below which unit left eigenvectors count as equal. Rounding splits the eigenvectors of
+a multiple eigenvalue.
 """
 
 
 class NotStabilizable(ValueError):
-    """The linearization has modes that neither decay nor are controllable; `directions` (d, n) are
-    their unit left eigenvectors over the n coordinates that are not excluded.
+    """The linearization has modes that neither decay nor are controllable. `directions` (d, n) are
+    the unit left eigenvectors of these modes in the n coordinates that are not excluded.
     """
 
     def __init__(self, message: str, modes: Sequence[Mode]):
@@ -47,15 +49,16 @@ class NotStabilizable(ValueError):
 
 
 class NotDetectable(NotStabilizable):
-    """A weight or a measurement does not see modes that must be seen, so that no stationary gain
-    stabilizes them or their estimate; `directions` (d, n) are their unit right eigenvectors.
+    """A weight or a measurement does not observe modes that must be observable, so no stationary
+    gain stabilizes these modes or their estimates. `directions` (d, n) are the unit right
+    eigenvectors of these modes.
     """
 
 
 @dataclass(frozen=True)
 class Mode:
-    """An eigenvalue with the eigenvector that names it, of unit length, and the parts (n) of the
-    coordinates in it in natural sizes, the largest 1.
+    """A mode: its eigenvalue, its unit eigenvector, and the `parts` (n) of the coordinates in the
+    eigenvector, in natural sizes and relative to the largest part.
     """
 
     value: complex
@@ -63,7 +66,9 @@ class Mode:
     parts: np.ndarray
 
     def named(self, names: Sequence[str]) -> str:
-        """Its combination of coordinates, those with at least 1e-3 of the largest part."""
+        """The combination of coordinates as text, without parts that are at most 1e-3 of the
+        largest.
+        """
         main = int(np.argmax(self.parts))
         terms = [
             (c, name)
@@ -87,8 +92,9 @@ def require_none(
     problem: str,
     remedy: str,
 ) -> None:
-    """Raises the error if there are modes: the problem, the modes by the names of coordinates, and
-    the remedy, where {} stands for one coordinate of each mode.
+    """Raise the error if there are modes. The message consists of the problem, the modes in terms
+    of the coordinate names, and the remedy, in which {} is replaced by one coordinate of each
+    mode.
     """
     if modes:
         text = "; ".join(mode.named(names) for mode in modes)
@@ -96,54 +102,62 @@ def require_none(
 
 
 def main_coordinates(modes: Sequence[Mode], names: Sequence[str]) -> tuple[str, ...]:
-    """One coordinate for each mode, that with its largest part of those that are left."""
+    """A different coordinate for each mode: among the remaining coordinates, the one with the
+    largest part.
+    """
     chosen: list[int] = []
     for mode in modes:
-        left = np.where(np.isin(range(len(names)), chosen), 0.0, mode.parts)
-        chosen.append(int(np.argmax(left)))
+        remaining = np.where(np.isin(range(len(names)), chosen), 0.0, mode.parts)
+        chosen.append(int(np.argmax(remaining)))
     return tuple(names[i] for i in sorted(chosen))
 
 
 def natural_sizes(dsys: DiscreteSystem, A: np.ndarray) -> np.ndarray:
-    """Sizes (ndx) of the local coordinates, with which `A_ij s_j / s_i` has no units: momenta of
-    unit energy, `sqrt(m_ii)` with `nominal_masses` m, coordinates by their way at these momenta in
-    the time in which forces change them as much, and others by what moves them and what they move.
+    """The sizes s (ndx) of the local coordinates, which make `A_ij s_j / s_i` dimensionless.
+
+    The size of a momentum is its value at unit energy, `sqrt(m_ii)` with the `nominal_masses` m.
+    The size of a coordinate is its change at these momenta during the time that forces need to
+    change the momenta by their sizes. The sizes of other states follow from the states that move
+    them and the states that they move.
     """
     n, nv, masses = len(A), dsys.system.space.nv, np.abs(dsys.nominal_masses)
     F, sizes = A - np.eye(n), np.zeros(n)
     q, rho = slice(nv), slice(nv, nv + len(masses))
     sizes[rho] = np.sqrt(masses)
-    # ways in a step; a coordinate that cannot move gets the longest of them
-    way = np.linalg.norm(F[q, rho] * sizes[rho], axis=1)
-    longest = way.max(initial=0.0)
-    if longest > 0:
-        sizes[q] = np.where(way > LOCKED * longest, way, longest)
+    # changes in a step; a coordinate that cannot move gets the largest change
+    change = np.linalg.norm(F[q, rho] * sizes[rho], axis=1)
+    largest = change.max(initial=0.0)
+    if largest > 0:
+        sizes[q] = np.where(change > LOCKED * largest, change, largest)
         scaled = F[rho] * sizes / np.where(sizes[rho] > 0, sizes[rho], 1.0)[:, None]
-        # (motion in a step)^2 by potential forces, motion in a step by velocity-dependent ones
+        # potential forces yield (motion in a step)^2, velocity-dependent forces yield motion in a
+        # step
         by_forces, by_damping = np.linalg.norm(scaled[:, q], 2), np.linalg.norm(scaled[:, rho], 2)
+        # coordinates: the change at unit energy during the time scale of the forces
         sizes[q] /= max(np.sqrt(by_forces), by_damping, SLOWEST)
     _complete(sizes, np.abs(F))
     return sizes
 
 
 def _complete(sizes: np.ndarray, F: np.ndarray) -> None:
-    """Sets the sizes that are 0: the geometric mean of `max_j F_ij s_j` and `1 / max_j F_ji / s_j`
-    over the known ones, or the one of them that there is, or 1.
+    """Set each size s_i that is 0 to the geometric mean of `max_j F_ij s_j` and
+    `1 / max_j F_ji / s_j` over the known sizes. If only one of these two values is available, s_i
+    is set to that value, and if neither is available, to 1.
     """
     while not (known := sizes > 0).all():
-        moved = (F[:, known] * sizes[known]).max(axis=1, initial=0.0)
-        moves = (F[known] / sizes[known, None]).max(axis=0, initial=0.0)
-        linked = np.flatnonzero(~known & (moved + moves > 0))
+        incoming = (F[:, known] * sizes[known]).max(axis=1, initial=0.0)
+        outgoing = (F[known] / sizes[known, None]).max(axis=0, initial=0.0)
+        linked = np.flatnonzero(~known & (incoming + outgoing > 0))
         for i in linked:
-            a, b = moved[i], moves[i]
+            a, b = incoming[i], outgoing[i]
             sizes[i] = np.sqrt(a / b) if a and b else a or 1 / b
         if not len(linked):
             sizes[~known] = 1.0
 
 
 def uncontrollable_modes(A: np.ndarray, B: np.ndarray, sizes: np.ndarray) -> list[Mode]:
-    """Modes of A (n, n) that no input of B (n, m), or B (n, m, N) at N times, reaches, and that do
-    not decay: left eigenvectors `w A = value w, w B = 0`.
+    """The modes of A (n, n) that do not decay and that no input reaches: left eigenvectors with
+    `w A = value w, w B = 0`. B has the shape (n, m), or (n, m, N) at N times.
     """
     return _modes(A, B, sizes, growing=True)
 
@@ -151,8 +165,9 @@ def uncontrollable_modes(A: np.ndarray, B: np.ndarray, sizes: np.ndarray) -> lis
 def unobservable_modes(
     A: np.ndarray, C: np.ndarray, sizes: np.ndarray, growing: bool
 ) -> list[Mode]:
-    """Modes of A (n, n) that C (p, n), or C (N, p, n) at N times, does not see, and that do not
-    decay, nor grow unless `growing`: right eigenvectors `A v = value v, C v = 0`.
+    """The modes of A (n, n) that do not decay and that C does not observe: right eigenvectors with
+    `A v = value v, C v = 0`. C has the shape (m, n), or (N, m, n) at N times. Modes that grow are
+    included only if `growing` is true.
     """
     return _modes(A.T, C.T, 1 / sizes, growing)
 
@@ -161,26 +176,30 @@ def _modes(A: np.ndarray, B: np.ndarray, sizes: np.ndarray, growing: bool) -> li
     F, G, negligible = scale(A, B, sizes)
     n, values = len(F), np.linalg.eigvals(F)
     decay = MARGINAL * np.abs(values).max(initial=0.0)
-    span, found = np.zeros((n, 0)), list[Mode]()
-    # eigenvalue 0 of F, 1 of A, first: rounding splits it where it is multiple
+    span, modes = np.zeros((n, 0)), list[Mode]()
+    # first test the exact eigenvalue 0 of F (1 of A), because rounding splits multiple eigenvalues
     for value in (0.0, *values):
         growth = np.abs(1 + value) - 1
         if value.imag < 0 or growth < -decay or (growth > decay and not growing):
             continue
+        # test of Popov, Belevitch and Hautus: w [F - value I, G] = 0
         left, sigma, _ = np.linalg.svd(np.hstack([F - value * np.eye(n), G]))
         for w in _echelon(left.T[sigma <= negligible].conj()):
+            # skip vectors that are linear combinations of the previous ones
             new = w - span @ (span.conj().T @ w)
             if (size := np.linalg.norm(new)) > PARALLEL * np.linalg.norm(w):
                 span = np.column_stack([span, new / size])
-                found.append(_mode(1 + value, w, sizes))
-    return found
+                modes.append(_mode(1 + value, w, sizes))
+    return modes
 
 
 def _echelon(rows: np.ndarray) -> np.ndarray:
-    """The rows (d, n) as combinations that have a coordinate of their own each, with 1 there."""
+    """Combinations of the rows (d, n). Each has a coordinate that is 1 in this row and 0 in the
+    others.
+    """
     if not len(rows):
         return rows
-    chosen = qr(rows, mode="r", pivoting=True)[1][: len(rows)]
+    chosen = independent_columns(rows, len(rows))
     return np.linalg.solve(rows[:, chosen], rows)
 
 
@@ -193,28 +212,30 @@ def _mode(value: complex, w: np.ndarray, sizes: np.ndarray) -> Mode:
 
 
 def scale(A: np.ndarray, B: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """`F = S^{-1} (A - I) S` and `G = S^{-1} B` as (n, m N), S = diag(sizes), every input scaled
-    so that its largest column is as long as the norm of F, 1 for `F = 0`; and the size of
-    singular values of [F, G] that are negligible.
+    """`F = S^{-1} (A - I) S` and `G = S^{-1} B` with shape (n, m N), where S = diag(sizes), and
+    the threshold below which singular values of [F, G] are negligible.
+
+    Each input is scaled so that its largest column has the norm of F, or 1 if `F = 0`.
     """
     F, G = (A - np.eye(len(A))) * sizes / sizes[:, None], B.reshape(len(B), B.shape[1], -1)
     G, norm = G / sizes[:, None, None], float(np.linalg.norm(F, 2)) or 1.0
     lengths = np.linalg.norm(G, axis=0).max(axis=-1, initial=0.0)
     G *= (norm / np.where(lengths > 0, lengths, 1.0))[:, None]
     G = G.reshape(len(B), -1)
-    if G.shape[1] > len(G):  # many times: as many columns as rows say the same
-        G = qr(G.T, mode="r")[0][: len(G)].T
+    if G.shape[1] > len(G):  # many columns: use the equivalent square matrix R^T, with G^T = Q R
+        G = np.linalg.qr(G.T).R.T
     return F, G, NEGLIGIBLE * norm
 
 
 def outputs_of(Q: np.ndarray) -> np.ndarray:
-    """Independent rows C (p, n) that see what a weight Q (n, n) sees, `C x = 0` where `Q x = 0`,
-    one per coordinate of a diagonal weight.
+    """Independent rows C (m, n) with the kernel of a weight Q (n, n): `C x = 0` if and only if
+    `Q x = 0`. A diagonal weight has one row per weighted coordinate.
     """
     lengths = np.sqrt(np.maximum(np.diag(Q), 0.0))
-    seen = np.flatnonzero(lengths > 0)
-    correlations = Q[np.ix_(seen, seen)] / np.outer(lengths[seen], lengths[seen])
+    weighted = np.flatnonzero(lengths > 0)
+    # Q = L V diag(values) V^T L with L = diag(lengths); C has the rows of V^T L
+    correlations = Q[np.ix_(weighted, weighted)] / np.outer(lengths[weighted], lengths[weighted])
     values, vectors = np.linalg.eigh(correlations)
     C = np.zeros((np.count_nonzero(values > NEGLIGIBLE), len(Q)))
-    C[:, seen] = vectors[:, values > NEGLIGIBLE].T * lengths[seen]
+    C[:, weighted] = vectors[:, values > NEGLIGIBLE].T * lengths[weighted]
     return C

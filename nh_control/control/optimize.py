@@ -1,11 +1,10 @@
-"""Trajectory optimization: one entry to the interior point method, and to the projection operator
-by name.
+"""Trajectory optimization: a common function for the interior point method and the methods that
+use the projection operator.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
@@ -13,11 +12,9 @@ from nh_control.control import projected_descent
 from nh_control.control.constraints import Constraint
 from nh_control.control.costs import Cost, LimitsByName
 from nh_control.control.guesses import require_fitting
-from nh_control.control.optimal import interior_point
-from nh_control.control.optimal.transcription import Problem
+from nh_control.control.optimal.optimal_control import OptimalControl
 from nh_control.control.optimum import Iteration, Monitor, Optimum, bar
 from nh_control.control.weights import StateWeight
-from nh_control.discrete.step_routines import has_fast_hessian
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 
@@ -25,7 +22,6 @@ __all__ = ["METHODS", "Iteration", "Monitor", "Optimum", "bar", "optimize"]
 
 INTERIOR_POINT = "interior_point"
 METHODS = (INTERIOR_POINT, *projected_descent.METHODS)
-HESSIANS = ("exact", "gauss_newton")
 
 
 def optimize(
@@ -51,51 +47,81 @@ def optimize(
     warm_start: Optimum | None = None,
     threads: int = 1,
 ) -> Optimum:
-    """Minimize the cost over the trajectories that start at the guess's first state and keep
-    `limits` of states and inputs, `constraints`, and the end condition.
+    """Minimize the cost over all trajectories that start at the first state of the guess and
+    satisfy the `limits` of states and inputs, the `constraints`, and the end condition.
 
-    With a state `end` (nx), or if the motion is `periodic` with the first state, the last state
-    satisfies `local(end, x_N) = 0` in the tangent coordinates `fixed` (all by default). `free`
-    names further unknowns: tangent coordinates of the first state, physical parameters within
-    their limits or declared bounds, and the step "h", which is a free final time N h. Costs and
-    constraints have free parameters at the end of their parameters w; the optimum's trajectory has
-    a system with the optimal values.
+    If a state `end` (nx) is passed, the last state satisfies `local(end, x_N) = 0` in the tangent
+    coordinates `fixed` (by default, all of them). If the motion is `periodic`, `end` is the first
+    state. `free` names additional unknowns: tangent coordinates of the first state, physical
+    parameters within their limits or declared bounds, and the step "h", for a free final time N h.
+    Free parameters are at the end of the parameters w of costs and constraints. The system of the
+    optimal trajectory has the optimal values of the free parameters.
 
-    - "interior_point" (native, primal-dual, multiple shooting; Waechter and Biegler 2006 on the
-      Riccati recursion) takes guesses that are not feasible: it closes the gaps between states and
-      steps. `hessian` is "exact" or "gauss_newton", which leaves out the second derivatives of
-      steps and constraints. The default for trees of bodies is "gauss_newton", unless parameters
-      are free: with these it hardly converges. All errors of the first-order conditions are below
-      `tolerance` (1e-8) at the end. `barrier_start` is the first barrier, `warm_start` an optimum
-      of a similar problem. Limits and constraints of states hold from the second node on. Several
-      `threads` share the steps and their derivatives, which pays for large robots; the results are
-      the same to the bit. Ctrl-C returns the last iterate.
+    - "interior_point" (native, primal-dual, multiple shooting; Waechter and Biegler 2006, with the
+      Riccati recursion) accepts guesses that are not feasible and closes the gaps between steps.
+      `hessian` is "exact" or "gauss_newton", which omits the second derivatives of steps and
+      constraints. "gauss_newton" is the default for multibody trees without free parameters; with
+      free parameters, it hardly ever converges. The search has converged when all errors of the
+      first-order conditions are below `tolerance` (1e-8). `barrier_start` is the initial barrier,
+      and `warm_start` is the optimum of a similar problem. Limits and constraints on states apply
+      at all nodes except the first. With several `threads`, the steps and their derivatives are
+      computed in parallel, which helps with large robots; the results are bitwise the same. Ctrl-C
+      returns the last iterate. If exact second derivatives show that the search reached a saddle,
+      for example after a symmetric guess, the search continues from perturbed inputs; a warning
+      and the `reason` of the optimum report this. Problems that differ only in numbers, such as
+      the first state, the reference, the weights or the limits, are prepared only once (see
+      `nh.OptimalControl`).
     - "newton", "quasi" and "steepest" (`projected_descent.descend`) need the LQR weights Q (ndx,
-      ndx) and R (nu, nu), and treat `limits` by barriers with `barrier_weights`. The default
+      ndx) and R (nu, nu), and replace `limits` by barriers with `barrier_weights`. The default
       tolerance is 1e-6.
 
-    Raises ValueError for unknown names, wrong shapes and numbers that are not finite, StepFailed
-    for a guess with a step that fails.
+    Raises ValueError for unknown names, wrong shapes and numbers that are not finite, and
+    StepFailed if a step along the guess fails.
     """
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}, choose one of {METHODS}")
-    require_fitting(dsys, guess)
     if method != INTERIOR_POINT:
-        weights = _projection_weights(method, Q, R, constraints, end, free, periodic)
+        require_fitting(dsys, guess)
+        Q, R = _projection_weights(method, Q, R, constraints, end, free, periodic)
         return projected_descent.descend(
-            *(dsys, cost, guess, *weights, method, limits, barrier_weights),
-            *(1e-6 if tolerance is None else tolerance, max_iterations, monitor),
+            dsys,
+            cost,
+            guess,
+            Q,
+            R,
+            method,
+            limits=limits,
+            barrier_weights=barrier_weights,
+            tolerance=1e-6 if tolerance is None else tolerance,
+            max_iterations=max_iterations,
+            monitor=monitor,
         )
-    _require_interior_point_options(Q, R, hessian)
-    tolerance, limits = 1e-8 if tolerance is None else tolerance, limits or {}
-    terms = limits, constraints, end, fixed, hessian != "gauss_newton", free, periodic, threads
-    problem = Problem(dsys, cost, len(guess), *terms)
-    if hessian is None and not (has_fast_hessian(dsys) or problem.states.parameters):
-        problem = replace(problem, curved=False)
-    warm = None if warm_start is None else warm_start.multipliers
-    watch = monitor or (lambda iteration: None)
-    options = tolerance, max_iterations, barrier_start, warm, watch
-    return interior_point.solve(problem, guess, *options)
+    if Q is not None or R is not None:
+        raise ValueError(
+            f"the weights Q and R are for the methods {projected_descent.METHODS}; choose one of "
+            f'these (method="newton"), or omit the weights'
+        )
+    problem = OptimalControl(
+        dsys,
+        cost,
+        len(guess),
+        limits=limits,
+        constraints=constraints,
+        end=end,
+        fixed=fixed,
+        free=free,
+        periodic=periodic,
+        hessian=hessian,
+        threads=threads,
+    )
+    return problem.solve(
+        guess=guess,
+        tolerance=1e-8 if tolerance is None else tolerance,
+        max_iterations=max_iterations,
+        barrier_start=barrier_start,
+        warm_start=warm_start,
+        monitor=monitor,
+    )
 
 
 def _projection_weights(
@@ -107,7 +133,9 @@ def _projection_weights(
     free: Sequence[str],
     periodic: bool,
 ) -> tuple[StateWeight, ArrayLike]:
-    """Q and R; raises ValueError without them, and for options of the interior point method."""
+    """Q and R. Raises ValueError if they are missing, and for options of the interior point
+    method.
+    """
     if constraints or end is not None or free or periodic:
         raise ValueError(
             f"constraints, end, free and periodic are for {INTERIOR_POINT!r}, not {method!r}"
@@ -115,15 +143,3 @@ def _projection_weights(
     if Q is None or R is None:
         raise ValueError(f"method {method!r} needs the weights Q and R of its projection")
     return Q, R
-
-
-def _require_interior_point_options(
-    Q: StateWeight | None, R: ArrayLike | None, hessian: str | None
-) -> None:
-    if Q is not None or R is not None:
-        raise ValueError(
-            f"the weights Q and R are for the methods {projected_descent.METHODS}; name one "
-            f'(method="newton"), or leave them out'
-        )
-    if hessian not in (None, *HESSIANS):
-        raise ValueError(f"unknown hessian {hessian!r}, choose one of {HESSIANS}")

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Iteration:
     """One iteration of an optimizer: its `number`, the `cost`, the predicted `descent` (zero at an
-    optimum), and the `kind` and length of the `step` taken from there ("" and 0 at the end)."""
+    optimum), and the `kind` and length of the next `step` ("" and 0 in the last iteration).
+    """
 
     number: int
     cost: float
@@ -26,13 +27,13 @@ class Iteration:
     step: float = 0.0
 
     def __str__(self) -> str:
-        taken = f"{self.kind} step {self.step:.3g}" if self.kind else "end"
-        return f"{self.number:4d}  cost {self.cost:.12g}  descent {self.descent:.2e}  {taken}"
+        step = f"{self.kind} step {self.step:.3g}" if self.kind else "end"
+        return f"{self.number:4d}  cost {self.cost:.12g}  descent {self.descent:.2e}  {step}"
 
 
 @dataclass(frozen=True)
 class KktErrors:
-    """Errors of the first-order conditions: the largest error of the Lagrangian's gradient
+    """Errors of the first-order conditions: the largest component of the Lagrangian's gradient
     (`stationarity`), the sum of all gaps and violations (`violation`), and the largest product of
     a slack and its multiplier (`complementarity`).
     """
@@ -44,9 +45,11 @@ class KktErrors:
 
 @dataclass(frozen=True)
 class Multipliers:
-    """The multipliers of a solution, with `L = J + sum_k pi_k . gap_k + nu . end - sum lam . c`:
-    costates pi (N, ndx), nu (n) of the end condition, and lam (N + 1) of every inequality c >= 0
-    by its name, 0 at nodes where it does not apply; `slacks` (N + 1) of the inequalities.
+    """The multipliers of a solution, with `L = J + sum_k pi_k . gap_k + nu . end - sum lam . c`.
+
+    These are the `costates` pi (N, ndx), the multipliers nu (n) of the `end` condition, and, by
+    name, the multipliers lam (N + 1) of every inequality c >= 0. At nodes without the inequality,
+    lam is 0. `slacks` (N + 1) are the slacks of the inequalities.
     """
 
     costates: np.ndarray
@@ -56,17 +59,20 @@ class Multipliers:
 
     @property
     def active(self) -> dict[str, tuple[int, ...]]:
-        """Nodes at which an inequality is active: its multiplier is larger than its slack."""
+        """The nodes at which an inequality is active. Its multiplier is then larger than its
+        slack.
+        """
+        # lam > s, because lam s = mu -> 0 at the solution
         nodes = {n: np.flatnonzero(m > self.slacks[n]) for n, m in self.inequalities.items()}
         return {name: tuple(map(int, active)) for name, active in nodes.items() if len(active)}
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """Outcome of an optimization: a `trajectory`, feasible if it `converged`, its `cost`, the
-    `reason` of the end, and the `history` of iterations. The interior point method also gives the
-    `multipliers`, the `errors` of the first-order conditions, and the values of unknown
-    `parameters`, which the trajectory's `dsys` has.
+    """The result of an optimization: a `trajectory`, which is feasible if the method `converged`,
+    its `cost`, the `reason` why the method stopped, and the `history` of iterations. The interior
+    point method also returns the `multipliers`, the `errors` of the first-order conditions, and
+    the optimal values of unknown `parameters`, which the trajectory's `dsys` also has.
     """
 
     trajectory: Trajectory
@@ -80,7 +86,7 @@ class Optimum:
 
     @property
     def active(self) -> dict[str, tuple[int, ...]]:
-        """Nodes at which each inequality is active, {} where no multipliers are known."""
+        """The nodes at which each inequality is active; {} if no multipliers are known."""
         return {} if self.multipliers is None else self.multipliers.active
 
     def __repr__(self) -> str:
@@ -91,20 +97,21 @@ class Optimum:
 
 
 Monitor: TypeAlias = Callable[[Iteration], None]
-"""A function called at every iteration, such as `print` or the result of `bar`."""
+"""A function that is called in every iteration, such as `print` or the result of `bar`."""
 
 
 def bar(progress: Progress, text: str, tolerance: float = 1e-6) -> Monitor:
-    """Monitor that fills a progress bar on a logarithmic scale, from the largest descent to the
+    """A monitor that shows a progress bar on a logarithmic scale, from the largest descent to the
     tolerance.
     """
-    done, largest = progress.steps(text, 100), tolerance
+    report, largest = progress.steps(text, 100), tolerance
 
     def show(iteration: Iteration) -> None:
         nonlocal largest
         largest = max(largest, iteration.descent)
         descent = max(iteration.descent, tolerance)
-        done(
+        report(
+            # percentage on a logarithmic scale
             round(100 * np.log(largest / descent) / np.log(largest / tolerance))
             if largest > tolerance
             else 100

@@ -1,5 +1,5 @@
-"""Smooth paths of a point, from rest to rest unless said otherwise, with their time
-derivatives.
+"""Smooth paths of a point, with their time derivatives. Unless stated otherwise, paths start and
+end at rest.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from scipy.interpolate import BSpline
 
 ORDER = 6
-"""Highest derivative that paths have and that jets hold."""
+"""Order of the highest derivative of paths and jets."""
 
 
 @dataclass(frozen=True)
 class Path:
-    """A path of `duration` s: `jets(times)` are position (m) and its derivatives up to order 6 at
-    times (N), (N, 7, 3). Past its end the point rests.
+    """A path of `duration` s. `jets(times)` returns the position (m) and its derivatives up to
+    order 6 at times (N), with shape (N, 7, 3). After `duration`, the point is at rest.
     """
 
     duration: float
@@ -33,8 +33,8 @@ class Path:
 
 
 def symbolic(duration: float, position: Callable[[ca.SX], Expression]) -> Path:
-    """The path `position(t)` (3, m), a CasADi expression with six derivatives, which are taken by
-    automatic differentiation; raises ValueError unless the duration (s) is positive and finite.
+    """The path `position(t)` (3, m), a CasADi expression with six derivatives, which automatic
+    differentiation computes. Raises ValueError unless the duration (s) is positive and finite.
     """
     if not (np.isfinite(duration) and duration > 0):
         raise ValueError(f"the duration of a path must be positive and finite, got {duration}")
@@ -45,7 +45,7 @@ def symbolic(duration: float, position: Callable[[ca.SX], Expression]) -> Path:
     values = ca.Function("jets", [t], [ca.horzcat(*derivatives)], {"cse": True})
 
     def jets(times: Vector) -> np.ndarray:
-        if not np.size(times):  # CasADi would take no columns for a zero
+        if not np.size(times):  # CasADi treats an argument without columns as zero
             return np.empty((0, ORDER + 1, 3))
         side_by_side = np.asarray(values(np.reshape(times, (1, -1))))  # one call for all times
         return side_by_side.reshape(3, np.size(times), ORDER + 1).transpose(1, 2, 0)
@@ -54,10 +54,11 @@ def symbolic(duration: float, position: Callable[[ca.SX], Expression]) -> Path:
 
 
 def smoothstep(s: ca.SX) -> ca.SX:
-    """Polynomial from 0 at s <= 0 to 1 at s >= 1 whose derivatives up to order 6 vanish at both
-    ends.
+    """The polynomial from 0 at s <= 0 to 1 at s >= 1 whose derivatives up to order 6 are zero at
+    both ends.
     """
     s = ca.fmin(ca.fmax(s, 0), 1)
+    # s^(n+1) sum_k c_k s^k with n = ORDER
     return s ** (ORDER + 1) * sum(c * s**k for k, c in enumerate(_STEP))
 
 
@@ -70,11 +71,11 @@ _STEP = [comb(ORDER + k, k) * comb(2 * ORDER + 1, ORDER - k) * (-1) ** k for k i
 
 
 def cruise(t: ca.SX, duration: float, ramp: float, from_rest: bool = True) -> ca.SX:
-    """Path parameter in s with rate 1 that starts (unless `from_rest` is False) and ends at rest,
-    with ramps of `ramp` s; constant after `duration`.
+    """Path parameter (s) with rate 1 between ramps of `ramp` s. It starts at rest unless
+    `from_rest` is False, and is constant after `duration`.
 
-    It ends at `duration - ramp`, or at `duration - ramp / 2` if not from rest. Raises ValueError
-    for a ramp that does not fit twice.
+    The final value is `duration - ramp`, or `duration - ramp / 2` if the path parameter does not
+    start at rest. Raises ValueError if the ramp is longer than half the duration.
     """
     if not 0 < ramp <= duration / 2:
         raise ValueError(
@@ -94,14 +95,14 @@ def point(position: Vector, duration: float) -> Path:
 
 
 def line(start: Vector, end: Vector, duration: float) -> Path:
-    """Straight from `start` (3, m) to `end` (3, m) within `duration` s."""
+    """The straight path from `start` (3, m) to `end` (3, m) in `duration` s."""
     a, b = ca.DM(start), ca.DM(end)
     return symbolic(duration, lambda t: a + smoothstep(t / duration) * (b - a))
 
 
 def circle(radius: float, speed: float, laps: float, ramp: float, height: float = 0.0) -> Path:
-    """Horizontal circle about (0, 0, height), lengths in m, at constant `speed` (m/s) between
-    ramps of `ramp` s.
+    """A horizontal circle about (0, 0, height), with lengths in m, at constant `speed` (m/s)
+    between ramps of `ramp` s.
     """
     rate = speed / radius
     duration = ramp + 2 * np.pi * laps / rate
@@ -116,9 +117,12 @@ def circle(radius: float, speed: float, laps: float, ramp: float, height: float 
 def figure_of_eight(
     length: float, width: float, speed: float, laps: float, ramp: float, height: float = 0.0
 ) -> Path:
-    """Horizontal Lissajous eight, `length` along x by `width` along y, in m, from and to its
-    middle (0, 0, height), where it reaches its largest `speed` (m/s), with ramps of `ramp` s.
+    """A horizontal Lissajous figure of eight with `length` along x and `width` along y, in m.
+
+    The path starts and ends at its center (0, 0, height) with ramps of `ramp` s. Its highest
+    speed, `speed` (m/s), is at the center.
     """
+    # the speed at the center is rate |(length / 2, width)|
     rate = speed / np.hypot(length / 2, width)
     duration = ramp + 2 * np.pi * laps / rate
 
@@ -130,10 +134,10 @@ def figure_of_eight(
 
 
 def parabola(duration: float = 8.0, ramp: float = 3.0) -> Path:
-    """`(s - 2.5, 0, 7 - (s - 2.5)^2)`, in motion from the start with s = t until it brakes to rest
-    within the last `ramp` s.
+    """The path `(s - 2.5, 0, 7 - (s - 2.5)^2)`. It starts in motion with s = t and comes to rest
+    in the last `ramp` s.
 
-    The data of [celledoni2021 6.2] with its z pointing down (converted).
+    The data are those of [celledoni2021 6.2], converted from a z axis that points down.
     """
 
     def position(t: ca.SX) -> ca.SX:
@@ -149,28 +153,25 @@ def through(
     velocities: ArrayLike | None = None,
     start: ArrayLike | None = None,
 ) -> Path:
-    """Path through points (N, 3) at increasing times (N) from 0 that ends at rest, with the
-    `velocities` (N, 3) at the points if they are given.
+    """Path through points (N, 3) at increasing times (N) from 0, with optional `velocities` (N, 3)
+    at the points. It ends at rest.
 
-    It starts with the derivatives `start` (6, 3), at rest if not given. Of all such paths it has
-    the least integral of the squared 7th derivative: a spline of degree 13, whose inner knots are
-    double where velocities are given. Raises ValueError for shapes, values that are not finite and
-    times that do not increase.
+    The path starts with the derivatives `start` (6, 3), by default at rest. Among all such paths,
+    it minimizes the integral of the squared 7th derivative. The path is a spline of degree 13. If
+    there are velocities, its inner knots are double. Raises ValueError for wrong shapes, values
+    that are not finite, and times that do not increase.
     """
     times, points = np.asarray(times, dtype=float), np.asarray(points, dtype=float)
     velocities, start = (
         None if a is None else np.asarray(a, dtype=float) for a in (velocities, start)
     )
     _require_points(times, points, velocities, start)
+    # if times are in units of the mean interval, the equations are well conditioned
     scale = times[-1] / (len(times) - 1)
-    ends = [
-        np.zeros((ORDER, 3))
-        if start is None
-        else start * scale ** np.arange(1, ORDER + 1)[:, None],
-        np.zeros((ORDER, 3)),
-    ]
+    rest = np.zeros((ORDER, 3))
+    first = rest if start is None else start * scale ** np.arange(1, ORDER + 1)[:, None]
     inner = points[:0] if velocities is None else velocities[1:-1] * scale
-    spline = _spline(times / scale, points, inner, *ends)
+    spline = _spline(times / scale, points, inner, first, rest)
     pieces = [spline.derivative(order) if order else spline for order in range(ORDER + 1)]
     powers = scale ** -np.arange(ORDER + 1.0)[:, None]
     return Path(
@@ -183,11 +184,11 @@ def through(
 
 
 def stop(jet: ArrayLike, duration: float) -> Path:
-    """Path from position and six derivatives `jet` (7, 3) to rest, with the velocity polynomial of
-    least degree that meets both ends (Hermite interpolation).
+    """Path from the position and six derivatives in `jet` (7, 3) to rest. Its velocity is the
+    polynomial of lowest degree that satisfies the conditions at both ends (Hermite interpolation).
     """
     m, jet = ORDER, np.asarray(jet, dtype=float)
-    # stopping distance: the integral of that polynomial
+    # the stopping distance is the integral of the velocity polynomial
     distance = sum(
         factorial(m)
         * factorial(2 * m - j)
@@ -209,10 +210,10 @@ def superpose(first: Path, second: Path) -> Path:
 def _spline(
     times: np.ndarray, points: np.ndarray, inner: np.ndarray, start: np.ndarray, end: np.ndarray
 ) -> BSpline:
-    """Spline of degree 13 through points, with velocities `inner` (N - 2 or 0) at the inner ones
-    and derivatives 1 ... 6 at both ends.
+    """The spline of degree 13 through points, with velocities `inner` (N - 2 or 0) at the inner
+    points and given derivatives 1 ... 6 at both ends.
     """
-    from scipy.interpolate import BSpline  # takes long to import
+    from scipy.interpolate import BSpline  # slow to import
 
     degree = 2 * ORDER + 1
     at_inner = times[1:-1] if len(inner) else times[:0]
@@ -221,6 +222,7 @@ def _spline(
     )
     basis = BSpline(knots, np.eye(len(knots) - degree - 1), degree)
     slopes = [basis.derivative(order) for order in range(1, ORDER + 1)]
+    # rows: positions, inner velocities, derivatives at both ends; scaled to similar sizes
     rows = np.vstack(
         [
             basis(times),
@@ -243,8 +245,8 @@ def _require_points(
         or not (np.isfinite(times).all() and np.isfinite(points).all())
     ):
         raise ValueError(
-            f"a path needs at least two finite points (N, 3) and as many times, got shapes "
-            f"{points.shape} and {times.shape}"
+            f"a path needs at least two finite points (N, 3) and the same number of times, got "
+            f"shapes {points.shape} and {times.shape}"
         )
     for name, value, shape in (
         ("velocities", velocities, points.shape),

@@ -1,9 +1,9 @@
-"""Trajectory optimization by the projection operator (Hauser and Saccon), [johnson2014 VIII-A,
+"""Trajectory optimization with the projection operator (Hauser and Saccon), [johnson2014 VIII-A,
 reference 23].
 
-A feasible trajectory xi = (x, u) is moved along a tangent zeta = (z, v), `z' = A z + B v`, and
-projected back by the closed loop under LQR gains,
-`xi <- P(xi + gamma zeta)`. Everything is in the local coordinates of the state space at the nodes.
+Each step changes a feasible trajectory xi = (x, u) along a tangent zeta = (z, v) with
+`z' = A z + B v`. The closed loop under LQR gains projects the changed trajectory back,
+`xi <- P(xi + gamma zeta)`. All tangents are in local coordinates of the state space at the nodes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import block_diag
 
 from nh_control.control import lqr
 from nh_control.control.costs import (
@@ -36,17 +35,16 @@ from nh_control.discrete.trajectory import Trajectory
 
 METHODS = ("newton", "quasi", "steepest")
 ARMIJO, SHRINK, MAX_TRIALS = 1e-5, 0.7, 40
-"""Backtracking: the part of the predicted decrease that is enough, the factor of the next trial,
-and their number, as in the paper's software.
+"""Backtracking, as in the paper's software: the sufficient fraction of the predicted decrease, the
+ratio of successive step lengths, and the maximum number of trials.
 """
 
 RELAXED, STEEPEST_RELAXED = 0.1, 1e-7
-"""The slack below which the barrier is quadratic, first and last value, for a barrier of weight 1.
-"""
+"""First and last value of the slack below which a barrier with weight 1 is quadratic."""
 
 
 Step: TypeAlias = tuple[float, Trajectory, float]
-"""Length of a step, trajectory and cost after it."""
+"""The length of a step, and the trajectory and the cost after it."""
 
 
 def descend(
@@ -62,23 +60,23 @@ def descend(
     max_iterations: int = 1000,
     monitor: Monitor | None = None,
 ) -> Optimum:
-    """Minimize the cost over the feasible trajectories that start at the guess's first state.
+    """Minimize the cost over all feasible trajectories that start at the first state of the guess.
 
-    The guess need not be feasible: it is projected. Q and R (nu, nu) are the LQR weights, see
-    `weights.StateWeight`, of the projection and the metric of steepest descent. A descent
-    direction zeta minimizes `DJ zeta + 1/2 W(zeta, zeta)` over the tangents. For "newton"
-    `W = D2 (J o P)`, exact by the
-    adjoint `q = (A - B K)^T q' + J_x - K^T J_u` and `dsys.hessian(x, u, q')`; for "quasi" W is the
-    Hessian of the cost alone; for "steepest" it is diag(Q, R). If such a problem is not convex, or
-    no step along its direction decreases the cost, the next kind is used; each iteration says
-    which. Step lengths gamma = 1, 0.7, 0.49, ... are tried until
+    The guess need not be feasible, because it is projected. Q (see `weights.StateWeight`) and R
+    (nu, nu) are the LQR weights of the projection and the metric of steepest descent. A descent
+    direction zeta minimizes `DJ zeta + 1/2 W(zeta, zeta)` over the tangents. For "newton",
+    `W = D2 (J o P)`, which follows exactly from the adjoint `q = (A - B K)^T q' + J_x - K^T J_u`
+    and `dsys.hessian(x, u, q')`. For "quasi", W is the Hessian of the cost alone, and for
+    "steepest" it is diag(Q, R). If the quadratic problem is not convex, or if no step along the
+    direction decreases the cost, the next kind in this list is used. Each iteration records its
+    kind. Step lengths gamma = 1, 0.7, 0.49, ... are tried until
     `J(P(xi + gamma zeta)) <= J(xi) + 1e-5 gamma DJ zeta` (Armijo). The optimization converges when
     `-DJ zeta <= tolerance` (in units of the cost).
 
-    A relaxed logarithmic barrier keeps the `limits` of states and inputs; its weight decreases
-    along `barrier_weights`, with one optimization each. The cost of the result does not include
-    it. Raises
-    ValueError for unknown names and weights, and StepFailed if the guess cannot be projected.
+    A relaxed logarithmic barrier imposes the `limits` of states and inputs. One optimization is
+    run for each of the `barrier_weights`, which should decrease. The cost of the result does not
+    include the barrier. Raises ValueError for unknown names and weights, and StepFailed if the
+    guess cannot be projected.
     """
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}, choose one of {METHODS}")
@@ -107,8 +105,8 @@ def _within_limits(
     limits: LimitsByName,
     weights: Sequence[float],
 ) -> Optimum:
-    """One optimization for each barrier weight; it is repeated with a smaller relaxation of the
-    barrier until its result is within the limits.
+    """One optimization for each barrier weight. It is repeated with a smaller relaxation of the
+    barrier until the result is within the limits.
     """
     dsys, relaxed = descent.dsys, RELAXED / weights[0]
     history: tuple[Iteration, ...] = ()
@@ -129,12 +127,13 @@ def _within_limits(
                 replace(compiled, parameters=(cost + wall).parameters), start, len(history)
             )
             start, history = result.trajectory, history + result.history
+            # repeat with a steeper barrier while limits are exceeded
             outside = limit_excess(dsys, limits, start)
             if outside > 0 and relaxed < STEEPEST_RELAXED:
                 return outcome(
                     False,
-                    f"limits are exceeded by {outside:.1e} of their distance: allow more time, "
-                    f"or start closer",
+                    f"limits are exceeded by {outside:.1e} of their distance; allow more time, or "
+                    f"start from a closer guess",
                 )
             relaxed = relaxed / 10 if outside > 0 else relaxed
     return outcome(result.converged, result.reason)
@@ -153,7 +152,7 @@ class _Descent:
     monitor: Monitor
 
     def run(self, cost: CompiledCost, start: Trajectory, first: int = 0) -> Optimum:
-        """Iterate from a feasible trajectory, numbering iterations from `first`."""
+        """Iterate from a feasible trajectory; `first` is the number of the first iteration."""
         trajectory, value, history = start, cost(start.states, start.inputs), []
         for number in range(first, first + self.max_iterations):
             kind, slope, step = self._next(cost, trajectory, value)
@@ -161,6 +160,7 @@ class _Descent:
             history.append(Iteration(number, value, -slope, kind if length else "", length))
             self.monitor(history[-1])
             if step is None:
+                # -DJ zeta <= tolerance
                 converged = abs(slope) <= self.tolerance
                 reason = (
                     f"the descent is below {self.tolerance:g}"
@@ -169,8 +169,8 @@ class _Descent:
                 )
                 if converged and kind != self.kinds[0]:
                     reason += (
-                        f", but the model of {self.kinds[0]} is not convex here: this may "
-                        f"be a saddle"
+                        f", but the model of {self.kinds[0]} is not convex here; this may be a "
+                        f"saddle"
                     )
                 return Optimum(trajectory, value, converged, reason, tuple(history))
             _, trajectory, value = step
@@ -178,17 +178,17 @@ class _Descent:
             trajectory,
             value,
             False,
-            f"{self.max_iterations} iterations were not enough",
+            f"no convergence in {self.max_iterations} iterations",
             tuple(history),
         )
 
     def _next(
         self, cost: CompiledCost, trajectory: Trajectory, value: float
     ) -> tuple[str, float, Step | None]:
-        """Kind of the next step, the slope DJ zeta, and (step length, trajectory, cost) after it,
-        None where none is needed or possible.
+        """The kind of the next step, its slope DJ zeta, and the step, or None instead of the step
+        if no step is necessary or possible.
         """
-        # the closed loop that projects: gains K of the LQR problem along the trajectory
+        # closed loop of the projection, with the gains K of the LQR problem along the trajectory
         A, B = lqr.linearize_along(self.dsys, trajectory)
         Q = state_weights(self.dsys, "Q", self.Q, trajectory.states)
         K = lqr.riccati(A, B, Q, self.R, Q[-1]).K
@@ -197,7 +197,8 @@ class _Descent:
             zeta = self._direction(kind, trajectory, A, B, K, model, Q)
             if zeta is None:
                 continue
-            slope = model.slope(*zeta)
+            z, v = zeta
+            slope = model.slope(z, v)
             step = (
                 self._search(cost, trajectory, value, zeta, slope, K)
                 if slope < -self.tolerance
@@ -217,13 +218,17 @@ class _Descent:
         model: Expansion,
         Q: np.ndarray,
     ) -> Tangent | None:
-        """Tangent (z, v) that minimizes the quadratic model of this kind; None where the model is
-        not convex.
+        """The tangent (z, v) that minimizes the quadratic model of the given kind, or None if the
+        model is not convex.
         """
+        from scipy.linalg import block_diag  # takes long to import
+
         hessians, end = model.hessians, model.end_hessian
         if kind == "steepest":
+            # metric diag(Q, R)
             hessians, end = np.array([block_diag(q, self.R) for q in Q[:-1]]), Q[-1]
         elif kind == "newton":
+            # D2 (J o P) = D2 J + q' . D2 f
             hessians = hessians + self._curvature(trajectory, A, B, K, model)
         return solve_linear_quadratic(A, B, model.gradients, hessians, model.end_gradient, end)
 
@@ -231,11 +236,12 @@ class _Descent:
         self, trajectory: Trajectory, A: np.ndarray, B: np.ndarray, K: np.ndarray, model: Expansion
     ) -> np.ndarray:
         """`q' . D2 f` at every step, (N, ndx + nu, ndx + nu), with the adjoint q of the
-        projection, `q = (A - B K)^T q' + J_x - K^T J_u` backwards from q_N = J_x(x_N).
+        projection, `q = (A - B K)^T q' + J_x - K^T J_u`, computed backward from q_N = J_x(x_N).
         """
         n, q, curvature = self.dsys.ndx, model.end_gradient, np.empty_like(model.hessians)
         for k in reversed(range(len(A))):
             x, u = trajectory.states[k], trajectory.inputs[k]
+            # second derivatives of f_k, contracted with the adjoint q'
             curvature[k] = self.dsys.hessian(x, u, q)
             q = (
                 A[k].T @ q
@@ -253,10 +259,8 @@ class _Descent:
         slope: float,
         K: np.ndarray,
     ) -> Step | None:
-        """(step length, trajectory, cost) of the longest of the shortened steps with a sufficient
-        decrease, None if there is none.
-        """
-        # Armijo's rule: xi + gamma zeta, projected by the closed loop, gamma = 1, 0.7, 0.49, ...
+        """The longest of the shortened steps with a sufficient decrease; None if there is none."""
+        # Armijo's rule for P(xi + gamma zeta), gamma = 1, 0.7, 0.49, ...
         z, v = zeta
         for shortened in range(MAX_TRIALS):
             length = SHRINK**shortened

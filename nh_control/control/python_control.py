@@ -1,5 +1,5 @@
-"""Discrete systems as systems of python-control: exact linearizations for its design and analysis,
-and the step itself for its simulation and interconnection.
+"""Discrete systems as python-control systems: exact linearizations for design and analysis, and
+the nonlinear step for simulation and interconnection.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ def to_control(
     """The exact linearization at a state x (nx) and input u (nu) as a discrete-time
     `control.StateSpace` with step h, `dx1 = A dx + B du,  y = C dx`.
 
-    States are the local coordinates by their names, inputs the system's. `outputs` are names of
-    local coordinates (all by default) and of the system's declared outputs, with their exact C and
-    D, or rows (ndx) of C by name. The impulses of holonomic constraints in x are those of a step
-    under u, `DiscreteSystem.with_impulses_of_step`. The result describes the system near an
-    equilibrium, or near a motion that is constant in the body's axes; elsewhere it is one step of
-    a time-varying system. Raises ValueError for unknown names and other shapes, and as `linearize`
-    does.
+    States have the names of the local coordinates, and inputs have the names of the system's
+    inputs. `outputs` are either names of local coordinates (by default, all of them) and of the
+    system's declared outputs, with their exact C and D, or rows (ndx) of C by name. The impulses
+    of holonomic constraints in x are those of a step under u (see
+    `DiscreteSystem.with_impulses_of_step`). The result describes the system near an equilibrium,
+    or near a motion that is constant in the body's axes; elsewhere, it is only a single step of a
+    time-varying system. Raises ValueError for unknown names and wrong shapes, and the errors of
+    `linearize`.
     """
     from control import ss  # takes a second to import
 
@@ -56,14 +57,14 @@ def to_iosys(dsys: DiscreteSystem, x: ArrayLike | None = None) -> NonlinearIOSys
     """The step as a discrete-time `control.NonlinearIOSystem` in local coordinates about a state x
     (nx), by default the origin at rest: `dx1 = local(x, f(retract(x, dx), u)),  y = dx`.
 
-    Inputs are whole inputs, not changes. Raises ValueError for another shape of x; its functions
-    raise as `step` does.
+    Inputs are absolute values, not changes. Raises ValueError if x has the wrong shape. The
+    functions of the result raise the errors of `step`.
     """
     from control import nlsys
 
     space = dsys.system.space
     base = dsys.state(space.origin, np.zeros(space.nw)) if x is None else np.array(x, dtype=float)
-    dsys.local(base, base)  # refuses another shape
+    dsys.local(base, base)  # checks the shape
 
     def update(t: float, dx: np.ndarray, u: np.ndarray, parameters: Any) -> np.ndarray:
         return dsys.local(base, dsys.step(dsys.retract(base, dx), np.atleast_1d(u)))
@@ -86,13 +87,13 @@ def _rows(
     x: ArrayLike,
     u: ArrayLike,
 ) -> dict[str, np.ndarray]:
-    """Rows (ndx + nu) of (C, D) by name."""
+    """The rows (ndx + nu) of (C, D) by name."""
     names, n = dsys.state_space.tangent_names, dsys.ndx + dsys.nu
     if isinstance(outputs, Mapping):
         return {name: _row(dsys, name, row) for name, row in outputs.items()}
     declared = [output.name for output in dsys.system.outputs]
     if unknown := [name for name in outputs if name not in (*names, *declared)]:
-        raise ValueError(f"{dsys}: unknown outputs {unknown}, choose of {[*names, *declared]}")
+        raise ValueError(f"{dsys}: unknown outputs {unknown}, choose from {[*names, *declared]}")
     rows: dict[str, np.ndarray] = {}
     for name in outputs:
         if name in names:
@@ -100,6 +101,7 @@ def _rows(
             continue
         chosen = dsys.outputs(name)
         C, D = chosen.linearize(x, u)
+        # outputs do not depend on the accelerations of prescribed coordinates
         prescribed = np.zeros((len(D), len(dsys.system.prescribed)))
         labels = chosen.names if len(chosen.names) == len(C) else chosen.space.tangent_names
         rows |= dict(zip(labels, np.hstack([C, D, prescribed])))
@@ -111,7 +113,7 @@ def _row(dsys: DiscreteSystem, name: str, row: ArrayLike) -> np.ndarray:
     values = np.asarray(row, dtype=float)
     if values.shape != (dsys.ndx,):
         raise ValueError(
-            f"{dsys}: the output {name!r} must be a row of {dsys.ndx} numbers, one for each "
-            f"of {list(dsys.state_space.tangent_names)}, got shape {values.shape}"
+            f"{dsys}: the output {name!r} must be a row of {dsys.ndx} numbers, one for each of "
+            f"{list(dsys.state_space.tangent_names)}; got shape {values.shape}"
         )
     return np.append(values, np.zeros(dsys.nu))

@@ -1,38 +1,49 @@
-"""Many runs of a discrete system in one call, on all processors, in open loop or under a
-controller.
+"""Many runs of a discrete system in one call, in open loop or under a controller, on all
+processors.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Event
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from nh_control.control.closed_loop import CHUNK, ClosedLoopRunner, LoopRecord
+from nh_control.control.controller import Controller, ControllerLike
 from nh_control.control.optimal.mpc import MpcTracker
 from nh_control.control.run_data import ExternalForces, RunSystems, number_of_runs
-from nh_control.control.tracking import Controller, LqrTracker, run_steps
+from nh_control.control.trackers import Tracker, as_tracker
+from nh_control.control.tracking import LqrTracker
+from nh_control.discrete.lanes import FEWEST, LANES, LaneTables, Vectorization
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.simulation import input_rows
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 
+IN_LOOPS = Vectorization(1, "every closed loop is a separate native loop")
+REFUSED = -1
+"""Number of steps that is recorded for a run with invalid parameters."""
+
 
 @dataclass(frozen=True)
 class Rollouts:
-    """The results of R runs of N steps of `dsys`, at every `every`-th node, rows = N / every:
-    states (R, rows + 1, nx) and the inputs (R, rows, nu) from there on.
+    """The results of R runs of `dsys` with N steps each, recorded at every `every`-th node: the
+    `states` (R, rows + 1, nx) and the `inputs` that act after them (R, rows, nu), with rows = N /
+    every.
 
-    Under a controller also tracking errors (R, rows + 1, ndx), and `saturated` (R, rows, nu):
-    inputs that reached a limit until the next recorded node. In open loop the errors have shape
-    (R, rows + 1, 0) and nothing is saturated. `steps` (R) are the steps that each run took;
-    `failures` has, by the run's number, the error that ended it; the numbers after it are NaN.
+    Under a controller, `errors` (R, rows + 1, ndx) are the tracking errors, and `saturated`
+    (R, rows, nu) marks inputs that reached a limit before the next recorded node. In open loop,
+    the errors have the shape (R, rows + 1, 0) and no input is saturated. `steps` (R) contains the
+    number of steps that each run took. `failures` contains the exceptions that ended runs, by run
+    number; all later values of such a run are NaN. `vectorization` describes how many runs were
+    stepped at once, or why they were stepped one after another.
     """
 
     dsys: DiscreteSystem
@@ -43,10 +54,18 @@ class Rollouts:
     saturated: np.ndarray
     steps: np.ndarray
     failures: dict[int, Exception] = field(default_factory=dict)
+    vectorization: Vectorization = IN_LOOPS
 
     @classmethod
-    def empty(cls, dsys: DiscreteSystem, shape: tuple[int, int], every: int, n: int) -> Rollouts:
-        """NaN for (runs, rows) of `every` steps each, with n errors."""
+    def empty(
+        cls,
+        dsys: DiscreteSystem,
+        shape: tuple[int, int],
+        every: int,
+        n: int,
+        vectorization: Vectorization = IN_LOOPS,
+    ) -> Rollouts:
+        """Results filled with NaN, for `shape` = (runs, rows) and n errors per node."""
         runs, rows = shape
         return cls(
             dsys,
@@ -56,6 +75,7 @@ class Rollouts:
             np.full((runs, rows + 1, n), np.nan),
             np.zeros((runs, rows, dsys.nu), dtype=bool),
             np.zeros(runs, dtype=int),
+            vectorization=vectorization,
         )
 
     def __repr__(self) -> str:
@@ -68,16 +88,16 @@ class Rollouts:
 
     @property
     def times(self) -> np.ndarray:
-        """Times of the nodes that are kept, in s, (rows + 1)."""
+        """The times (rows + 1) of the recorded nodes in s."""
         return self.every * self.dsys.h * np.arange(self.states.shape[1])
 
     @property
     def succeeded(self) -> np.ndarray:
-        """Which runs took all their steps, (R)."""
+        """The mask (R) of runs that took all their steps."""
         return ~np.isin(np.arange(len(self)), list(self.failures))
 
     def trajectory(self, run: int) -> Trajectory:
-        """The trajectory of a run up to its end; raises ValueError for a run without a valid
+        """The trajectory of a run up to its last step. Raises ValueError if the run could not
         start.
         """
         rows, d = int(self.steps[run]) // self.every, self.dsys
@@ -86,12 +106,13 @@ class Rollouts:
         return Trajectory(self.every * d.h, states, inputs, d.state_names, d.inputs, name, d)
 
     def ended(self, run: int, steps: int, failure: Exception | None) -> None:
-        """Note the end of a run, and drop the unfinished row."""
+        """Record that a run ended after `steps` steps, and discard the unfinished row."""
         self.steps[run] = steps
         if failure is None:
             return
         self.failures[run] = failure.at_step(steps) if isinstance(failure, StepFailed) else failure
         rows = steps // self.every
+        # no values after the last complete row
         self.states[run, rows + 1 :] = self.inputs[run, rows:] = np.nan
         self.saturated[run, rows:] = False
 
@@ -99,9 +120,10 @@ class Rollouts:
 def rollout(
     dsys: DiscreteSystem,
     x0s: ArrayLike,
-    inputs: ArrayLike | int | Controller,
+    inputs: ArrayLike | int | Tracker | ControllerLike,
     *,
     steps: int | None = None,
+    model: DiscreteSystem | None = None,
     parameters: ArrayLike | Mapping[str, ArrayLike] | None = None,
     disturbances: ArrayLike | None = None,
     noise: ArrayLike | None = None,
@@ -113,71 +135,72 @@ def rollout(
 ) -> Rollouts:
     """Run a discrete system from the states x0s (R, nx), or from one state (nx) in all runs.
 
-    In open loop `inputs` are as in `DiscreteSystem.simulate`, each for `every` steps, or (R, rows,
-    nu). Under a controller, such as an `LqrTracker`, `dsys` is the plant, and `substeps` of its
-    steps make one step of the controller's model. The runs take `steps` steps of the model
-    (default: the length of its reference) and keep the states at the model's nodes. Beyond the end
-    of the reference they need a reference that ends at rest, or a controller with `hold`. Loops of
-    an `LqrTracker` and of an `MpcTracker` run natively, side by side; other controllers are called
-    from Python, one run after another. `threads` is by default the number of processors.
+    In open loop, the `inputs` are those of `DiscreteSystem.simulate`, each for `every` steps, or
+    have the shape (R, rows, nu). Under a tracker, such as an `LqrTracker`, `dsys` is the plant,
+    and `substeps` of its steps are one step of the tracker's model. The runs take `steps` steps of
+    the model (by default, the length of the tracker's reference) and record states at the model's
+    nodes. They can only continue after the end of the reference if it ends at rest or if the
+    tracker has `hold`. Loops with an `LqrTracker` or an `MpcTracker` run natively and in parallel.
+    A user-defined `Controller` is called from Python with states of its `model` (by default,
+    `dsys`). Its runs take place one after another, and each begins with `reset`. `threads` is by
+    default the number of processors.
 
-    `parameters` of the runs are (R, n) in the order of `system.parameter_names`, or (R) or (R, k)
-    numbers by name. If the plant has k inputs more than the model (external forces), their values
-    are `disturbances`, (R, steps, k) or (steps, k), plus normal noise with the standard deviations
-    `noise` (k). Run i draws it from child i of `SeedSequence(seed)`, so that results do not depend
-    on the number of threads.
+    The `parameters` of the runs have the shape (R, n), in the order of `system.parameter_names`,
+    or are values (R) or (R, k) by name. If the plant has k more inputs than the model (external
+    forces), the values of these inputs are the `disturbances` (R, steps, k) or (steps, k) plus
+    normal noise with the standard deviations `noise` (k). Run i draws its noise from child i of
+    `SeedSequence(seed)`, so the results do not depend on the number of threads.
 
-    A run with a failed step ends; the others go on. `progress(n)` is called when n runs have
-    ended; Ctrl-C ends all. Raises ValueError for wrong shapes, names or numbers.
+    In open loop, the processor's vector instructions step 4 or 8 runs at once, if there is code
+    for the system (`DiscreteSystem.vectorization`). The results are bitwise the same. A run ends
+    if a step fails, and the other runs continue. `progress(n)` is called when n runs have ended.
+    Ctrl-C ends all runs. Raises ValueError for wrong shapes, names or numbers.
     """
     starts = _starts(dsys, x0s)
     if threads is not None and threads < 1:
         raise ValueError(f"{dsys}: threads must be at least 1, got {threads}")
     systems = RunSystems.of(dsys, parameters)
     counts = {"x0s": len(starts) if starts.ndim == 2 else None, "parameters": systems.runs}
-    one: Callable[[int, np.ndarray, Event], None]
-    if isinstance(inputs, Controller):
-        steps = _controlled_steps(inputs, steps)
-        forces = ExternalForces.of(dsys, inputs.dsys, steps, disturbances, noise, seed)
+    run_part: Callable[[range, Event], None]
+    size = 1
+    if isinstance(inputs, Controller) or callable(inputs):
+        tracker = as_tracker(inputs, model or dsys, steps)
+        steps = _controlled_steps(tracker, steps)
+        forces = ExternalForces.of(dsys, tracker.dsys, steps, disturbances, noise, seed)
         runs = number_of_runs(dsys, {**counts, "disturbances": forces.runs})
-        out = _room_of_closed_loops(dsys, inputs, runs, steps, substeps, every)
-        one = partial(_closed_loop, systems, inputs, forces, substeps, out)
-        threads = threads if isinstance(inputs, (LqrTracker, MpcTracker)) else 1
-    elif callable(inputs):
-        raise _not_a_controller(dsys, inputs)
+        out = _closed_loop_results(dsys, tracker, runs, steps, substeps, every)
+        states = np.broadcast_to(starts, (runs, dsys.nx))
+        run_part = partial(_closed_loops, systems, tracker, forces, substeps, out, states)
+        # user-defined controllers are not thread-safe
+        threads = threads if isinstance(tracker, (LqrTracker, MpcTracker)) else 1
     else:
-        _require_nothing_for_loops(dsys, disturbances, noise, substeps)
-        rows = _rows(dsys, inputs, steps, every)
+        _require_no_loop_options(dsys, disturbances, noise, substeps)
+        table: Any = inputs
+        rows = _rows(dsys, table, steps, every)
         runs = number_of_runs(dsys, {**counts, "inputs": len(rows) if rows.ndim == 3 else None})
-        out = Rollouts.empty(dsys, (runs, rows.shape[-2]), every, 0)
-        one = partial(_open_loop, systems, rows, out)
-    dsys.native()  # compiled before there are threads
-    starts = np.broadcast_to(starts, (runs, dsys.nx))
-    _in_threads(lambda run, stopped: one(run, starts[run], stopped), runs, threads, progress)
+        how = dsys.vectorization if runs >= FEWEST else Vectorization(1, f"only {runs} runs")
+        out = Rollouts.empty(dsys, (runs, rows.shape[-2]), every, 0, how)
+        out.states[:, 0] = starts
+        # as many runs per part as there are vector lanes, but one part for every thread
+        size = min(LANES, -(-runs // (threads or processors())))
+        run_part = partial(_open_loops, systems, rows, out)
+    dsys.native()  # compile before the threads start
+    parts = [range(i, min(i + size, runs)) for i in range(0, runs, size)]
+    _in_threads(run_part, parts, threads, progress)
     return out
 
 
-def _not_a_controller(dsys: DiscreteSystem, inputs: object) -> ValueError:
-    return ValueError(
-        f"{dsys}: expected inputs or a Controller, which has `dsys`, `reference`, `target(k)` "
-        f"and `command(k, x, memory)`, got {inputs!r}; give a function as the `command` of a "
-        f"class with these"
-    )
-
-
-def _controlled_steps(controller: Controller, steps: int | None) -> int:
-    """The number of steps, by default as many as the reference has; raises ValueError for more if
-    the reference ends in motion.
+def _controlled_steps(tracker: Tracker, steps: int | None) -> int:
+    """The number of steps, by default the length of the reference. Raises ValueError if the number
+    is larger and the reference ends in motion.
     """
-    reference = controller.reference
-    if steps is None or steps <= len(reference):
-        return len(reference) if steps is None else steps
-    holds = getattr(controller, "hold", False)
-    return run_steps(controller.dsys, reference, steps * controller.dsys.h, holds)
+    if steps is None or steps <= len(tracker.reference):
+        return len(tracker.reference) if steps is None else steps
+    return tracker.steps(steps * tracker.dsys.h)
 
 
 def _starts(dsys: DiscreteSystem, x0s: ArrayLike) -> np.ndarray:
-    """Initial states (R, nx), or one (nx) of all runs."""
+    """The initial states (R, nx), or one initial state (nx) for all runs."""
     starts = np.array(x0s, dtype=float)
     if starts.ndim not in (1, 2) or starts.shape[-1] != dsys.nx or not np.isfinite(starts).all():
         raise ValueError(
@@ -187,20 +210,20 @@ def _starts(dsys: DiscreteSystem, x0s: ArrayLike) -> np.ndarray:
     return starts
 
 
-def _require_nothing_for_loops(
+def _require_no_loop_options(
     dsys: DiscreteSystem, disturbances: ArrayLike | None, noise: ArrayLike | None, substeps: int
 ) -> None:
     if disturbances is not None or noise is not None or substeps != 1:
         raise ValueError(
             f"{dsys}: disturbances, noise and substeps are for runs under a controller; in open "
-            "loop, put forces from outside into the inputs"
+            "loop, add external forces to the inputs"
         )
 
 
 def _rows(
     dsys: DiscreteSystem, inputs: ArrayLike | int, steps: int | None, every: int
 ) -> np.ndarray:
-    """Inputs of an open loop, (rows, nu), or (R, rows, nu)."""
+    """The inputs (rows, nu) or (R, rows, nu) in open loop."""
     if np.ndim(inputs) < 3:
         rows = input_rows(dsys, inputs, steps, every)
     else:
@@ -215,56 +238,111 @@ def _rows(
     return rows
 
 
-def _room_of_closed_loops(
+def _closed_loop_results(
     plant: DiscreteSystem,
-    controller: Controller,
+    tracker: Tracker,
     runs: int,
     steps: int,
     substeps: int,
     every: int,
 ) -> Rollouts:
-    model = controller.dsys
+    """Empty results of closed loops. Raises ValueError for wrong steps or substeps."""
+    model = tracker.dsys
     if every < 1 or steps < 0 or steps % every:
         raise ValueError(f"{plant}: steps must be a multiple of every = {every}, got {steps}")
+    # h_model = substeps h_plant
     if substeps < 1 or not np.isclose(plant.h * substeps, model.h, rtol=1e-9):
         raise ValueError(
-            f"{plant}: {substeps} substeps must make one step of the controller's model, {model}"
+            f"{plant}: {substeps} substeps must be as long as a step of the tracker's model, "
+            f"{model}"
         )
     model.native()
     return Rollouts.empty(model, (runs, steps // every), every, model.ndx)
 
 
-def _open_loop(
-    systems: RunSystems,
-    inputs: np.ndarray,
+def _open_loops(
+    systems: RunSystems, inputs: np.ndarray, out: Rollouts, runs: range, stopped: Event
+) -> None:
+    """Runs in open loop: vectorized steps as far as possible, then the remaining steps of one run
+    after another.
+    """
+    out.inputs[_slice(runs)] = inputs if inputs.ndim == 2 else inputs[_slice(runs)]
+    accepted, done = dict[int, DiscreteSystem](), np.zeros(len(runs), dtype=np.int64)
+    for i, run in enumerate(runs):
+        try:
+            accepted[run] = systems(run)
+        except ValueError as refused:
+            done[i] = REFUSED
+            out.ended(run, 0, refused)
+    if len(runs) >= FEWEST:
+        parameters = [
+            accepted.get(run, systems.dsys).parameter_values for run in systems.distinct(runs)
+        ]
+        _in_lanes(systems.dsys, np.array(parameters), out, runs, done, stopped)
+    for run, dsys in accepted.items():
+        # continue each run where its lane stopped
+        _open_loop(dsys, out, run, int(done[run - runs.start]), stopped)
+
+
+def _in_lanes(
+    dsys: DiscreteSystem,
+    parameters: np.ndarray,
     out: Rollouts,
-    run: int,
-    x0: np.ndarray,
+    runs: range,
+    done: np.ndarray,
     stopped: Event,
 ) -> None:
-    """A run in open loop, in pieces between which it can be stopped."""
-    rows = inputs[run] if inputs.ndim == 3 else inputs
-    states, piece, steps = out.states[run], max(1, CHUNK // out.every), 0
-    states[0], failure = x0, None
-    try:
-        dsys = systems(run)
-        for row in range(0, len(rows), piece):
-            if stopped.is_set():
-                return
-            some = rows[row : row + piece]
-            done, failure = dsys.steps_into(states[row:], some, out.every)
-            steps += done
-            if failure is not None:
-                break
-    except ValueError as refused:
-        failure = refused
-    out.inputs[run] = rows
+    """Take vectorized steps in some runs, and write the number of steps per run to `done` (n)."""
+    states, inputs = out.states[_slice(runs)], out.inputs[_slice(runs)]
+    x, steps = states[:, 0].copy(), out.every * inputs.shape[1]
+    for begin in range(0, steps, CHUNK):
+        # lanes that failed do not advance; stop when all lanes have failed
+        if stopped.is_set() or not (done == begin).any():
+            return
+        chunk = begin, min(begin + CHUNK, steps)
+        dsys.steps_in_lanes(
+            LaneTables(chunk, out.every, parameters, inputs, x, states[:, 1:], done)
+        )
+
+
+def _slice(runs: range) -> slice:
+    return slice(runs.start, runs.stop)
+
+
+def _open_loop(dsys: DiscreteSystem, out: Rollouts, run: int, steps: int, stopped: Event) -> None:
+    """Continue a run in open loop after its first `steps` steps. The run consists of pieces, and
+    can be stopped between them.
+    """
+    states, rows = out.states[run], out.inputs[run].copy()
+    piece, failure = max(1, CHUNK // out.every), None
+    for row in range(steps // out.every, len(rows), piece):
+        if stopped.is_set():
+            return
+        done, failure = dsys.steps_into(states[row:], rows[row : row + piece], out.every)
+        steps = row * out.every + done
+        if failure is not None:
+            break
     out.ended(run, steps, failure)
+
+
+def _closed_loops(
+    systems: RunSystems,
+    tracker: Tracker,
+    forces: ExternalForces,
+    substeps: int,
+    out: Rollouts,
+    starts: np.ndarray,
+    runs: range,
+    stopped: Event,
+) -> None:
+    """Runs under a controller, one after another."""
+    for run in runs:
+        _closed_loop(systems, tracker, forces, substeps, out, run, starts[run], stopped)
 
 
 def _closed_loop(
     systems: RunSystems,
-    controller: Controller,
+    tracker: Tracker,
     forces: ExternalForces,
     substeps: int,
     out: Rollouts,
@@ -276,10 +354,16 @@ def _closed_loop(
     steps, failure = 0, None
     try:
         plant = systems(run)
-        unwanted = np.empty((0, plant.nx))
-        kept = out.states[run], out.errors[run], out.inputs[run], out.saturated[run]
-        record = LoopRecord(out.every, *kept, unwanted, unwanted)
-        loop = ClosedLoopRunner(plant, controller, x0, record, forces(run), substeps)
+        record = LoopRecord(
+            out.every,
+            out.states[run],
+            out.errors[run],
+            out.inputs[run],
+            out.saturated[run],
+            plant_states=np.empty((0, plant.nx)),
+            before=np.empty((0, plant.nx)),
+        )
+        loop = ClosedLoopRunner(plant, tracker, x0, record, forces(run), substeps)
         try:
             loop.run(lambda k: stopped.is_set())
         finally:
@@ -290,27 +374,31 @@ def _closed_loop(
 
 
 def _in_threads(
-    one: Callable[[int, Event], None],
-    runs: int,
+    run_part: Callable[[range, Event], None],
+    parts: Sequence[range],
     threads: int | None,
     progress: Callable[[int], None],
 ) -> None:
-    """Call `one(run, stopped)` for all runs; it ends early when `stopped` is set."""
-    stopped = Event()
+    """Call `run_part(part, stopped)` for all parts of the runs. A call ends early when `stopped`
+    is set.
+    """
+    stopped, ended = Event(), 0
     with ThreadPoolExecutor(threads or processors()) as pool:
-        futures = [pool.submit(one, run, stopped) for run in range(runs)]
+        futures = {pool.submit(run_part, part, stopped): part for part in parts}
         try:
-            for n, ended in enumerate(as_completed(futures), 1):
-                ended.result()
-                progress(n)
+            for future in as_completed(futures):
+                future.result()
+                ended += len(futures[future])
+                progress(ended)
         except BaseException:
+            # this also happens after Ctrl-C: running parts end at their next chunk
             stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
 def processors() -> int:
-    """Processors that this process may use."""
+    """The number of processors that this process may use."""
     return (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )

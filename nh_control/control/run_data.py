@@ -1,4 +1,4 @@
-"""The data of each run of a rollout: parameters and external forces."""
+"""The data of the runs in a rollout: parameters and external forces."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nh_control.discrete.system import DiscreteSystem
 
 @dataclass(frozen=True)
 class RunSystems:
-    """A discrete system, with the parameters' `values` (R, n) of every run if there are any."""
+    """A discrete system, optionally with separate parameter `values` (R, n) for every run."""
 
     dsys: DiscreteSystem
     values: np.ndarray | None
@@ -22,8 +22,8 @@ class RunSystems:
     def of(
         cls, dsys: DiscreteSystem, parameters: ArrayLike | Mapping[str, ArrayLike] | None
     ) -> RunSystems:
-        """Parameters from values (R, n), or from values (R) or (R, k) by name; raises ValueError
-        for another shape or name.
+        """The systems with parameters (R, n), or with values (R) or (R, k) by name. Raises
+        ValueError for a wrong shape or an unknown name.
         """
         if parameters is None:
             return cls(dsys, None)
@@ -39,46 +39,52 @@ class RunSystems:
 
     @property
     def runs(self) -> int | None:
-        """Number of runs with values, None without values."""
+        """The number of runs that have values, or None if there are no values."""
         return None if self.values is None else len(self.values)
 
+    def distinct(self, runs: range) -> range:
+        """The first of the runs if all runs have the same parameters, otherwise all runs."""
+        return runs[:1] if self.values is None else runs
+
     def __call__(self, run: int) -> DiscreteSystem:
-        """The system of a run; raises ValueError for values that the parameters refuse."""
+        """The system of a run. Raises ValueError for invalid parameters."""
         if self.values is None:
             return self.dsys
+        # the step h is the last parameter
         return self.dsys.with_parameter_values(np.append(self.values[run], self.dsys.h))
 
 
 def _by_name(dsys: DiscreteSystem, parameters: Mapping[str, ArrayLike]) -> np.ndarray:
-    """Values (R, n) of all parameters; parameters without a given value have the nominal one."""
+    """The values (R, n) of all parameters, from the values of some parameters by name."""
     columns = {name: i for i, name in enumerate(dsys.system.parameter_names)}
     places = {}
     for name in parameters:
+        # a tuple parameter has the columns name[0], name[1], ...
         places[name] = [i for n, i in columns.items() if n == name or n.startswith(f"{name}[")]
         if not places[name]:
-            raise ValueError(f"{dsys}: no parameter {name!r}, choose of {list(columns)}")
-    given = {name: np.array(value, dtype=float) for name, value in parameters.items()}
-    for name, value in given.items():
+            raise ValueError(f"{dsys}: no parameter {name!r}, choose from {list(columns)}")
+    by_name = {name: np.array(value, dtype=float) for name, value in parameters.items()}
+    for name, value in by_name.items():
         n = len(places[name])
         if value.shape[1:] != (() if value.ndim == 1 and n == 1 else (n,)) or not value.ndim:
             raise ValueError(
                 f"{dsys}: parameter {name!r} must have shape (runs{f', {n}' if n > 1 else ''}), "
                 f"got {value.shape}"
             )
-    runs = number_of_runs(dsys, {name: len(value) for name, value in given.items()})
+    runs = number_of_runs(dsys, {name: len(value) for name, value in by_name.items()})
     values = np.tile(dsys.system.parameter_values, (runs, 1))
-    for name, value in given.items():
+    for name, value in by_name.items():
         values[:, places[name]] = value.reshape(runs, -1)
     return values
 
 
 @dataclass(frozen=True)
 class ExternalForces:
-    """The inputs (steps, k) of a plant that its model does not have: given ones, (steps, k) or (R,
-    steps, k), plus normal noise.
+    """The additional inputs (steps, k) of a plant, which its model does not have. They are the
+    `disturbances` (steps, k) or (R, steps, k) plus normal noise.
     """
 
-    given: np.ndarray
+    disturbances: np.ndarray
     noise: np.ndarray
     seed: int
 
@@ -92,15 +98,15 @@ class ExternalForces:
         noise: ArrayLike | None,
         seed: int,
     ) -> ExternalForces:
-        """External forces from a user's array; raises ValueError for a wrong shape."""
+        """External forces from a user's arrays. Raises ValueError for a wrong shape."""
         n = plant.nu - model.nu
         if n < 0:
             raise ValueError(f"{plant} has fewer inputs than the controller's model, {model}")
-        given = np.zeros((steps, n)) if disturbances is None else np.array(disturbances, float)
-        if given.ndim not in (2, 3) or given.shape[-2:] != (steps, n):
+        forces = np.zeros((steps, n)) if disturbances is None else np.array(disturbances, float)
+        if forces.ndim not in (2, 3) or forces.shape[-2:] != (steps, n):
             raise ValueError(
                 f"{plant}: disturbances must have shape (runs, {steps}, {n}) or ({steps}, {n}), "
-                f"got {given.shape}"
+                f"got {forces.shape}"
             )
         deviations = np.zeros(n) if noise is None else np.array(noise, dtype=float)
         if deviations.shape != (n,) or not (deviations >= 0).all():
@@ -108,33 +114,34 @@ class ExternalForces:
                 f"{plant}: noise must be {n} standard deviations, one for every input that the "
                 f"model does not have, got {deviations.tolist()}"
             )
-        return cls(given, deviations, seed)
+        return cls(forces, deviations, seed)
 
     @property
     def runs(self) -> int | None:
-        """Number of runs with forces of their own, None without such forces."""
-        return len(self.given) if self.given.ndim == 3 else None
+        """The number of runs that have separate disturbances, or None if there are none."""
+        return len(self.disturbances) if self.disturbances.ndim == 3 else None
 
     @property
     def steps(self) -> int:
-        """Number of steps."""
-        return self.given.shape[-2]
+        """The number of steps."""
+        return self.disturbances.shape[-2]
 
     def __call__(self, run: int) -> np.ndarray:
-        """The forces of a run, which do not depend on the number of runs."""
-        given = self.given[run] if self.given.ndim == 3 else self.given
+        """The forces in a run. They do not depend on the number of runs."""
+        forces = self.disturbances[run] if self.disturbances.ndim == 3 else self.disturbances
         if not self.noise.any():
-            return given
+            return forces
+        # child `run` of the seed sequence, independent of other runs and threads
         draw = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(run,)))
-        return given + self.noise * draw.standard_normal(given.shape)
+        return forces + self.noise * draw.standard_normal(forces.shape)
 
 
-def number_of_runs(dsys: DiscreteSystem, given: Mapping[str, int | None]) -> int:
-    """The number of runs that the given data agree on, 1 without any data; raises ValueError with
-    the names of data that do not agree.
+def number_of_runs(dsys: DiscreteSystem, counts: Mapping[str, int | None]) -> int:
+    """The number of runs implied by `counts`, which maps names of data to their numbers of runs,
+    or 1 if all counts are None. Raises ValueError, naming the data, if the counts differ.
     """
-    numbers = {name: n for name, n in given.items() if n is not None}
+    numbers = {name: n for name, n in counts.items() if n is not None}
     if len(set(numbers.values())) > 1:
-        counts = ", ".join(f"{n} of {name}" for name, n in numbers.items())
-        raise ValueError(f"{dsys}: the numbers of runs must agree, got {counts}")
+        text = ", ".join(f"{n} for {name}" for name, n in numbers.items())
+        raise ValueError(f"{dsys}: the numbers of runs must agree, got {text}")
     return next(iter(numbers.values()), 1)

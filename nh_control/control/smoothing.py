@@ -1,4 +1,6 @@
-"""Smoothing of recorded data: the most probable motion, from all measurements before and after."""
+"""Smoothing of recorded data: the most probable motion, estimated from all earlier and later
+measurements.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +22,20 @@ from nh_control.geometry.space import Space
 from nh_control.numerics.compiled import Functions
 
 SETTLED = 1e-6
-"""Largest correction, in standard deviations, at which the iteration ends."""
+"""Correction, in standard deviations, at or below which the iteration stops."""
 LEAST_STEP = 1 / 64
-"""Shortest part of a correction that is tried."""
+"""Minimum fraction of a correction that is tried."""
 
 
 @dataclass(frozen=True)
 class SmoothedMotion:
-    """A smoothed motion: its `trajectory` with states x_k at N + 1 nodes, and the covariances (N +
-    1, ndx, ndx) of errors e_k of mean zero; the true states are `retract(x_k, e_k)`.
+    """A smoothed motion: its `trajectory` with states x_k at N + 1 nodes, and the covariances
+    (N + 1, ndx, ndx) of the errors. The true states are `retract(x_k, e_k)`, where the errors e_k
+    have zero mean.
 
     `disturbances` (N, ndx) are the most probable process noise, `local(f(x_k, u_k), x_(k+1))`.
-    Gauss-Newton took `iterations`; the last had a largest `correction` in standard deviations.
+    `iterations` is the number of Gauss-Newton iterations, and `correction` is the largest
+    component of the last correction in standard deviations.
     """
 
     trajectory: Trajectory
@@ -41,7 +45,7 @@ class SmoothedMotion:
     correction: float
 
     def belief(self, k: int) -> Belief:
-        """The state at node k with its covariance."""
+        """The state at node k and its covariance."""
         return Belief(self.trajectory.states[k], self.covariances[k])
 
 
@@ -53,27 +57,29 @@ def smooth(
     *,
     max_iterations: int = 50,
 ) -> SmoothedMotion:
-    """The most probable motion x_0 ... x_N under inputs (N, nu), or N steps without inputs, given
-    measurements y_0 ... y_N, None where there is none. It minimizes
-    `|local(x_s, x_0)|^2_P + sum |local(f(x_k, u_k), x_(k+1))|^2_W + sum |n(x_k, y_k)|^2_V` with
-    the `start` (x_s, P) before the first measurement, the noise W, V and the measurement of the
-    filter, `n = local(q_k, y_k)` or `y_k - h(x_k)`, `|e|^2_W = e^T W^{-1} e`. W and P may be
-    singular.
+    """The most probable motion x_0 ... x_N under inputs (N, nu), or over N steps without inputs,
+    given measurements y_0 ... y_N. Any measurement may be None.
 
-    Gauss-Newton by the iterated Kalman smoother (Bell 1994, The iterated Kalman smoother as a
-    Gauss-Newton method; Bell and Cathey 1993; Sarkka, Bayesian filtering and smoothing, 10): the
-    problem is linearized about the last motion, exactly and in local coordinates, and solved by a
-    filter and the smoother of Bierman (1973), which inverts no P. It begins at the filter's
-    estimates; a correction is halved until the next one is smaller (Deuflhard's natural test).
+    The motion minimizes `|local(x_s, x_0)|^2_P + sum |local(f(x_k, u_k), x_(k+1))|^2_W + sum
+    |n(x_k, y_k)|^2_V` with `|e|^2_W = e^T W^{-1} e`. Here `start` (x_s, P) is the belief before
+    the first measurement. The covariances W, V and the measurement are those of the filter, with
+    `n = local(q_k, y_k)` or `y_k - h(x_k)`. W and P may be singular.
 
-    Raises StepFailed with the step's number, and ValueError for wrong shapes, for numbers that are
-    not finite, and where the iteration does not settle.
+    The method is Gauss-Newton with the iterated Kalman smoother (Bell 1994, The iterated Kalman
+    smoother as a Gauss-Newton method; Bell and Cathey 1993; Sarkka, Bayesian filtering and
+    smoothing, 10). Every iteration linearizes the problem about the last motion, exactly and in
+    local coordinates. A filter and the smoother of Bierman (1973), which does not invert P, solve
+    the linearized problem. The first motion consists of the filter's estimates. Each correction is
+    halved until the next correction is smaller (Deuflhard's natural test).
+
+    Raises StepFailed with the number of the step, and ValueError for wrong shapes, for numbers
+    that are not finite, and if the iteration does not converge.
     """
     dsys = kalman.dsys
     if kalman.takes_inputs or not kalman.measures_vectors:
         raise ValueError(
-            f"{dsys}: the smoother takes configurations, and outputs that are vectors and do not "
-            "depend on inputs; leave accelerations, attitudes and poses out"
+            f"{dsys}: the smoother takes configurations, or outputs that are vectors and do not "
+            "depend on inputs; omit accelerations, attitudes and poses"
         )
     rows = input_rows(dsys, inputs, None, 1)
     ys = _measured(kalman, measurements, len(rows))
@@ -88,12 +94,12 @@ def smooth(
             noise = problem.disturbances(states)
             return SmoothedMotion(trajectory, now.P, noise, iterations, now.size)
         now = _shortened(problem, now)
-    raise _unsettled(dsys, now)
+    raise _not_converged(dsys, now)
 
 
 @dataclass(frozen=True)
 class _Iterate:
-    """A motion x (N + 1, nx) with its correction dx (N + 1, ndx), of covariances P."""
+    """A motion x (N + 1, nx), and its correction dx (N + 1, ndx) with covariances P."""
 
     x: np.ndarray
     dx: np.ndarray
@@ -103,42 +109,43 @@ class _Iterate:
     def size(self) -> float:
         """The largest component of the correction in standard deviations."""
         deviations = np.sqrt(np.maximum(np.einsum("kii->ki", self.P), 0.0))
-        moved = self.dx != 0.0
+        nonzero = self.dx != 0.0
         with np.errstate(divide="ignore"):
-            return float((np.abs(self.dx[moved]) / deviations[moved]).max(initial=0.0))
+            return float((np.abs(self.dx[nonzero]) / deviations[nonzero]).max(initial=0.0))
 
 
 def _shortened(problem: _Linearized, now: _Iterate) -> _Iterate:
-    """The iterate after the longest of the halved corrections t dx with a smaller next correction;
-    raises ValueError if there is none.
+    """The iterate after a correction t dx, where t is halved until the next correction is smaller.
+    Raises ValueError if no tried correction achieves this.
     """
     t = 1.0
     while t >= LEAST_STEP:
         try:
             after = problem.about(problem.dsys.retract(now.x, t * now.dx))
-        except StepFailed:  # a motion that the system cannot make is no better one
+        except StepFailed:  # an infeasible motion is not an improvement
             after = None
+        # natural test: the next correction must be smaller by the factor 1 - t / 4
         if after and (after.size < (1 - t / 4) * now.size or after.size <= SETTLED):
             return after
         t /= 2
-    raise _unsettled(problem.dsys, now)
+    raise _not_converged(problem.dsys, now)
 
 
-def _unsettled(dsys: DiscreteSystem, now: _Iterate) -> ValueError:
+def _not_converged(dsys: DiscreteSystem, now: _Iterate) -> ValueError:
     return ValueError(
-        f"{dsys}: the smoother does not settle, its correction stays {now.size:.1e} standard "
-        "deviations; measure more, or give a start with a smaller covariance"
+        f"{dsys}: the smoother does not converge, its correction remains {now.size:.1e} standard "
+        "deviations; measure more, or use a start with a smaller covariance"
     )
 
 
 def _measured(
     kalman: KalmanFilter, measurements: Sequence[ArrayLike | None], steps: int
 ) -> list[np.ndarray | None]:
-    """The measurements, as many as there are nodes."""
+    """The measurements as arrays. Raises ValueError unless there is one per node."""
     if len(measurements) != steps + 1:
         raise ValueError(
-            f"{kalman.dsys}: {steps} inputs need {steps + 1} measurements, one a node (None "
-            f"where there is none), got {len(measurements)}"
+            f"{kalman.dsys}: {steps} inputs need {steps + 1} measurements, one per node "
+            f"(None if there is none), got {len(measurements)}"
         )
     return [None if y is None else kalman.measured(y) for y in measurements]
 
@@ -149,7 +156,7 @@ def _filtered(
     inputs: np.ndarray,
     measurements: Sequence[np.ndarray | None],
 ) -> np.ndarray:
-    """Estimates (N + 1, nx) of the filter."""
+    """The filter's estimates (N + 1, nx)."""
     belief, estimates = start, []
     for k, y in enumerate(measurements):
         if k:
@@ -163,9 +170,9 @@ def _filtered(
 
 
 class _Update(NamedTuple):
-    """Terms of a filter's update: `I - K H, H^T S^{-1} innovation, H^T S^{-1} H`."""
+    """Terms of a filter update: `I - K H, H^T S^{-1} innovation, H^T S^{-1} H`."""
 
-    kept: np.ndarray
+    complement: np.ndarray
     slope: np.ndarray
     curvature: np.ndarray
 
@@ -176,8 +183,8 @@ def _smooth_backwards(
     updates: Sequence[_Update],
     transitions: Sequence[np.ndarray],
 ) -> None:
-    """Filtered means and covariances become smoothed ones, with adjoints from the end (Bierman
-    1973): `x_k|N = x_k|k - P_k|k lam,  P_k|N = P_k|k - P_k|k Lam P_k|k`.
+    """Replace the filtered means and covariances with smoothed ones. The adjoints are computed
+    backward (Bierman 1973): `x_k|N = x_k|k - P_k|k lam, P_k|N = P_k|k - P_k|k Lam P_k|k`.
     """
     n = means.shape[1]
     lam, Lam = np.zeros(n), np.zeros((n, n))
@@ -187,14 +194,17 @@ def _smooth_backwards(
         smoothed = P - P @ Lam @ P
         covariances[k] = (smoothed + smoothed.T) / 2
         if k:
-            kept, slope, curvature = updates[k]
+            # lam <- F^T ((I - K H)^T lam - H^T S^{-1} innovation), Lam likewise
+            complement, slope, curvature = updates[k]
             F = transitions[k - 1]
-            lam = F.T @ (kept.T @ lam - slope)
-            Lam = F.T @ (kept.T @ Lam @ kept + curvature) @ F
+            lam = F.T @ (complement.T @ lam - slope)
+            Lam = F.T @ (complement.T @ Lam @ complement + curvature) @ F
 
 
 class _Linearized:
-    """The problem about a motion: `dx_(k+1) = F_k dx_k + c_k + w_k`, `n_k = r_k - H_k dx_k`."""
+    """The problem linearized about a motion: `dx_(k+1) = F_k dx_k + c_k + w_k` and
+    `n_k = r_k - H_k dx_k`.
+    """
 
     def __init__(
         self,
@@ -207,23 +217,24 @@ class _Linearized:
         self._measurements, self.dsys = measurements, kalman.dsys
 
     def about(self, x: np.ndarray) -> _Iterate:
-        """The states x (N + 1, nx) with mean and covariances of the motion in local coordinates
-        about them.
+        """The states x (N + 1, nx), with the mean and the covariances of the smoothed motion in
+        local coordinates about these states.
         """
         n, ends = self.dsys.ndx, len(x)
         means, covariances = np.empty((ends, n)), np.empty((ends, n, n))
         updates, transitions = [], []
         m, P = self._prior(x[0])
         for k in range(ends):
-            # m, P after the measurement, P in Joseph's form
+            # update: m <- m + K (r - H m), P in Joseph's form
             r, H, V = self._measurement(k, x[k])
             S = H @ P @ H.T + V
             K = np.linalg.solve(S, H @ P).T
-            innovation, kept = r - H @ m, np.eye(n) - K @ H
+            innovation, complement = r - H @ m, np.eye(n) - K @ H
             weighted = H.T @ np.linalg.solve(S, np.column_stack([innovation, H]))
-            updates.append(_Update(kept, weighted[:, 0], weighted[:, 1:]))
-            m, P = m + K @ innovation, kept @ P @ kept.T + K @ V @ K.T
+            updates.append(_Update(complement, weighted[:, 0], weighted[:, 1:]))
+            m, P = m + K @ innovation, complement @ P @ complement.T + K @ V @ K.T
             means[k], covariances[k] = m, P
+            # prediction: m <- F m + c, P <- F P F^T + W
             if k + 1 < ends:
                 F, c, W = self._transition(k, x[k], x[k + 1])
                 transitions.append(F)
@@ -233,28 +244,31 @@ class _Linearized:
 
     def disturbances(self, x: np.ndarray) -> np.ndarray:
         """`local(f(x_k, u_k), x_(k+1))` (N, ndx)."""
-        ends = [self.dsys.step(*row) for row in zip(x[:-1], self._inputs)]
-        return np.reshape(
-            [self.dsys.local(*pair) for pair in zip(ends, x[1:])], (len(ends), self.dsys.ndx)
-        )
+        rows = [
+            self.dsys.local(self.dsys.step(before, u), after)
+            for before, u, after in zip(x[:-1], self._inputs, x[1:])
+        ]
+        return np.reshape(rows, (len(rows), self.dsys.ndx))
 
     def _prior(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and covariance of dx, if e = local(x_s, retract(x, dx)) has the covariance P."""
         e, _, by_dx = self._differences("states", self._start.x, x)
+        # e + D dx has mean 0 and covariance P
         inverse = np.linalg.inv(by_dx)
         return -inverse @ e[:, 0], inverse @ self._start.P @ inverse.T
 
     def _transition(
         self, k: int, x: np.ndarray, after: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """F, c and the covariance of w, from the noise
-        `local(f(retract(x, dx), u), retract(after, dx1)) = e + D A dx + D1 dx1`.
+        """F, c and the covariance of w, derived from the noise `local(f(retract(x, dx), u),
+        retract(after, dx1)) = e + D A dx + D1 dx1`.
         """
         try:
             lin = self.dsys.linearize(x, self._inputs[k])
         except StepFailed as failure:
             raise failure.at_step(k) from None
         e, D, D1 = self._differences("states", lin.x1, after)
+        # e + D A dx + D1 dx1 = w, solved for dx1
         inverse = np.linalg.inv(D1)
         return (
             -inverse @ D @ lin.A,
@@ -263,7 +277,7 @@ class _Linearized:
         )
 
     def _measurement(self, k: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """r, H and V; no rows without a measurement."""
+        """r, H and V. They have no rows if there is no measurement."""
         y, n = self._measurements[k], self.dsys.ndx
         if y is None:
             return np.zeros(0), np.zeros((0, n)), np.zeros((0, 0))
@@ -278,7 +292,7 @@ class _Linearized:
 
     @cached_property
     def _differences(self) -> Functions:
-        """local(a, b) with its derivatives along retract(a, e) and retract(b, e)."""
+        """The function local(a, b) with its derivatives along retract(a, e) and retract(b, e)."""
         spaces = {
             "states": self.dsys.state_space,
             "configurations": self.dsys.system.space,
@@ -289,6 +303,6 @@ class _Linearized:
 
 def _difference(name: str, space: Space) -> ca.Function:
     a, b, e = ca.SX.sym("a", space.nq), ca.SX.sym("b", space.nq), ca.SX.sym("e", space.nv)
-    moved = space.local(space.retract(a, e), b), space.local(a, space.retract(b, e))
-    at_zero = [ca.substitute(ca.jacobian(f, e), e, ca.SX.zeros(space.nv)) for f in moved]
+    varied = space.local(space.retract(a, e), b), space.local(a, space.retract(b, e))
+    at_zero = [ca.substitute(ca.jacobian(f, e), e, ca.SX.zeros(space.nv)) for f in varied]
     return ca.Function(name, [a, b], [space.local(a, b), *map(ca.densify, at_zero)])

@@ -1,4 +1,4 @@
-"""Tracking of a reference by linear feedback in local coordinates, with actuator limits and an
+"""Tracking of a reference with linear feedback in local coordinates, with actuator limits and an
 optional disturbance estimate.
 """
 
@@ -9,7 +9,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,8 +18,7 @@ from nh_control.control.damping import damping_or_idle
 from nh_control.control.disturbance_gains import disturbance_gains, momenta
 from nh_control.control.equilibrium import NoEquilibrium, equilibrium
 from nh_control.control.feedback_law import FeedbackLaw, matrix_vector_product
-from nh_control.control.run_length import rests_at_end as rests_at_end
-from nh_control.control.run_length import run_steps as run_steps
+from nh_control.control.reference_tracker import Command, ReferenceTracker
 from nh_control.control.weights import StateWeight, is_local, weight_matrix, weight_names
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
@@ -31,71 +29,30 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class DisturbanceEstimate:
-    """The memory of a tracker between steps: the estimated disturbance (nrho), a change of the
-    momenta per step, and the state predicted for the next step.
+    """The memory of a tracker between steps: the estimated disturbance (nrho), which is a change
+    of the momenta per step, and the predicted next state.
     """
 
     disturbance: np.ndarray
     predicted: np.ndarray | None = None
 
 
-@dataclass(frozen=True)
-class Command:
-    """Input u (nu) within the limits, which inputs are saturated (nu), the tracking error dx
-    (ndx), and the memory to pass to the next call.
-    """
-
-    u: np.ndarray
-    saturated: np.ndarray
-    error: np.ndarray
-    memory: Any = None
-
-
-@runtime_checkable
-class Controller(Protocol):
-    """A controller for closed loops and nodes: commands at the steps of a model `dsys` along a
-    `reference`.
-    """
-
-    dsys: DiscreteSystem
-    reference: Trajectory
-
-    def target(self, k: int) -> np.ndarray:
-        """Reference state at step k."""
-
-    def command(self, k: int, x: ArrayLike, memory: Any = None) -> Command:
-        """Command for step k at state x (nx); `memory` comes from the last command, None at the
-        start.
-        """
-
-
-def input_limits(dsys: DiscreteSystem, limits: ArrayLike | None = None) -> np.ndarray:
-    """Lower and upper limits (nu, 2) of the inputs, by default the system's; raises ValueError for
-    another shape, and for a lower limit that is NaN or above the upper one.
-    """
-    limits = np.asarray(dsys.system.input_bounds if limits is None else limits, dtype=float)
-    if limits.shape != (dsys.nu, 2):
-        raise ValueError(f"limits must have shape ({dsys.nu}, 2), got {limits.shape}")
-    if not (limits[:, 0] <= limits[:, 1]).all():
-        raise ValueError(f"limits must be rows (lower, upper), lower <= upper, got {limits}")
-    return limits
-
-
-class LqrTracker:
+class LqrTracker(ReferenceTracker):
     """LQR tracker of a reference, `u = clip(u_d - K local(x_d, x), limits)`.
 
-    With `hold` the reference must end at rest. The terminal cost is then the cost of the
-    stationary LQR problem there, without the coordinates named in `excluded` (see
-    `lqr.infinite_horizon`), and past the end the last gain holds the last state. If the last state
-    is at rest only under other inputs than the last ones, as in results of `collocate`, a step at
-    rest is appended. Without `hold`, motion is damped past the end (`damping_input`), and `steps`
-    refuses longer runs unless the reference ends at rest. Commands of a system without inputs are
-    empty. With `stance` the gains act only in the
-    directions that contacts with a load leave free, see `stance.Stance`: a robot's feet stay.
+    With `hold`, the reference must end at rest. The terminal cost is then that of the stationary
+    LQR problem at the end of the reference, without the coordinates named in `excluded` (see
+    `lqr.infinite_horizon`). After the end, the last gain holds the last state. If the last inputs
+    do not keep the last state at rest but other inputs do, as in results of `collocate`, a step at
+    rest is appended. Without `hold`, the motion is damped after the end of the reference
+    (`damping_input`), and `steps` rejects longer runs unless the reference ends at rest. If a
+    system has no inputs, its commands are empty. With `stance`, the gains act only in the
+    directions that loaded contacts leave free (see `stance.Stance`), so the feet of a robot remain
+    in place.
 
-    With `disturbance_gain` in (0, 1] the tracker estimates a constant disturbance d of the
+    With a `disturbance_gain` in (0, 1], the tracker estimates a constant disturbance d of the
     momenta, `x1 = retract(f(x, u), (0, d))`, from the innovation,
-    `d += gain local(predicted, x)_rho`. Its gains solve the LQR problem with d as a known
+    `d += gain local(predicted, x)_rho`. The gains solve the LQR problem with d as a known
     constant, `u = u_d - K local(x_d, x) - K_d d`. This integral action removes the effect of a
     wrong mass or a steady wind.
     """
@@ -116,50 +73,50 @@ class LqrTracker:
         if not 0 <= disturbance_gain <= 1:
             raise ValueError(f"disturbance_gain must lie in [0, 1], got {disturbance_gain}")
         if hold and Qf is not None:
-            raise ValueError("with hold the terminal cost is determined; give no Qf")
+            raise ValueError("hold determines the terminal cost; omit Qf")
         if stance and disturbance_gain:
-            raise ValueError("gains of a stance have no disturbance estimate: disturbance_gain=0")
+            raise ValueError(
+                "a stance cannot be combined with a disturbance estimate; set disturbance_gain=0"
+            )
         if disturbance_gain and not dsys.nu:
-            raise ValueError(f"{dsys}: nothing can compensate a disturbance: it has no inputs")
-        kept = lqr.kept_coordinates(dsys, excluded)
+            raise ValueError(f"{dsys}: a system without inputs cannot compensate a disturbance")
+        stabilized = lqr.stabilized_coordinates(dsys, excluded)
         if hold:
-            reference = _with_rest(dsys, reference, kept)
-        self.dsys, self.reference, self.hold = dsys, reference, hold
+            reference = _with_rest(dsys, reference, stabilized)
+        super().__init__(dsys, reference, limits, hold)
         self.disturbance_gain = disturbance_gain
-        self.limits = input_limits(dsys, limits)
-        self._bounds = tuple(self.limits.T)
         self._weights, self._excluded, self._stance = (Q, R, Qf), tuple(excluded), stance
-        constrained = dsys.system.n_holonomic_constraints > 0
-        self._impulses = (
-            [dsys.constraint_impulses(x) for x in reference.states] if constrained else None
-        )
         end = (
             lqr.infinite_horizon(
-                *(dsys, reference.states[-1], reference.inputs[-1], Q, R, lqr.FEASIBLE),
-                *(excluded, stance),
+                dsys,
+                reference.states[-1],
+                reference.inputs[-1],
+                Q,
+                R,
+                drift=lqr.FEASIBLE,
+                excluded=excluded,
+                stance=stance,
             )
             if hold and dsys.nu
             else None
         )
-        self._given_gain: np.ndarray | None = None
+        self._custom_gain: np.ndarray | None = None
         self._disturbance_gains: np.ndarray | None = None
-        if not dsys.nu:  # nothing to command
+        if not dsys.nu:  # the gains have no rows
             steps, n = len(reference), dsys.ndx
             self.gains = lqr.Gains(np.zeros((steps, 0, n)), np.zeros((steps + 1, n, n)))
         elif disturbance_gain == 0:
+            # with hold, the terminal cost is that of the stationary problem
             terminal = Qf if end is None else end.P
             self.gains = lqr.finite_horizon(dsys, reference, Q, R, terminal, stance=stance)
         else:
             self.gains, self._disturbance_gains = disturbance_gains(
-                dsys, reference, Q, R, Qf, kept if hold else None
+                dsys, reference, Q, R, Qf, stabilized if hold else None
             )
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.dsys}, {self.reference})"
 
     @cached_property
     def law(self) -> FeedbackLaw:
-        """The feedback as arrays, for native loops."""
+        """The feedback law as arrays, for native loops."""
         return FeedbackLaw(
             self.reference.states,
             self.reference.inputs,
@@ -172,53 +129,58 @@ class LqrTracker:
         )
 
     def with_gains(self, K: ArrayLike) -> LqrTracker:
-        """The same tracker with a gain K (nu, ndx) of another design, or (N, nu, ndx) with one for
-        every step, `u = u_d - K local(x_d, x)`, such as `control.dlqr` of `to_control` gives.
+        """The same tracker with a gain K (nu, ndx) from a different design method, for example
+        from `control.dlqr` applied to the result of `to_control`, or with gains (N, nu, ndx), one
+        for each step: `u = u_d - K local(x_d, x)`.
 
-        Raises ValueError for another shape, and for a tracker with a disturbance estimate, because
-        its gains belong together.
+        Raises ValueError for a wrong shape, and for a tracker with a disturbance estimate, because
+        all gains of such a tracker are designed together.
         """
         if self.disturbance_gain:
-            raise ValueError("gains of another design need a tracker without disturbance_gain")
+            raise ValueError("gains from another design need a tracker without disturbance_gain")
         steps, shape = len(self.reference), (self.dsys.nu, self.dsys.ndx)
-        given = np.array(K, dtype=float)
-        if given.shape not in (shape, (steps, *shape)) or not np.isfinite(given).all():
+        gain = np.array(K, dtype=float)
+        if gain.shape not in (shape, (steps, *shape)) or not np.isfinite(gain).all():
             raise ValueError(
                 f"{self.dsys}: gains must be finite and have shape {shape} or {(steps, *shape)}, "
-                f"got {given.shape}"
+                f"got {gain.shape}"
             )
         tracker = copy.copy(self)
+        # the cached law contains the old gains
         tracker.__dict__.pop("law", None)
-        tracker._given_gain = given
-        each = np.ascontiguousarray(np.broadcast_to(given, (steps, *shape)))
+        tracker._custom_gain = gain
+        each = np.ascontiguousarray(np.broadcast_to(gain, (steps, *shape)))
         tracker.gains = replace(self.gains, K=each)
         return tracker
 
     def with_reference(self, reference: Trajectory) -> LqrTracker:
-        """The same tracker on another reference, with the given gain if there is one for all
-        steps; raises ValueError for a tracker with given gains of every step.
+        """The same tracker with a different reference. A single gain that was set by `with_gains`
+        remains. Raises ValueError if `with_gains` set one gain per step.
         """
-        tracker = self._on(reference, *self._weights)
-        return tracker if self._given_gain is None else tracker.with_gains(self._given_gain)
+        Q, R, Qf = self._weights
+        tracker = self._on(reference, Q, R, Qf)
+        return tracker if self._custom_gain is None else tracker.with_gains(self._custom_gain)
 
     def _on(
         self, reference: Trajectory, Q: StateWeight, R: ArrayLike, Qf: StateWeight | None
     ) -> LqrTracker:
-        """A tracker with the options of this one."""
+        """A tracker with the options of this tracker."""
         return LqrTracker(
             self.dsys,
             reference,
-            *(Q, R, Qf),
-            self.limits,
-            self.disturbance_gain,
-            self.hold,
-            self._excluded,
-            self._stance,
+            Q,
+            R,
+            Qf,
+            limits=self.limits,
+            disturbance_gain=self.disturbance_gain,
+            hold=self.hold,
+            excluded=self._excluded,
+            stance=self._stance,
         )
 
     def with_weights(self, state: Mapping[int, float], inputs: Mapping[int, float]) -> LqrTracker:
-        """The same tracker with other diagonal weights for `weighted` coordinates (`state`) and
-        inputs, by their indices. Rows and columns of Q, R and Qf are scaled by `sqrt(new / old)`.
+        """The same tracker with different diagonal weights for `weighted` coordinates (`state`)
+        and inputs, by index. The rows and columns of Q, R and Qf are scaled by `sqrt(new / old)`.
         """
         Q, R, Qf = self._weights
         Q = weight_matrix(self.dsys, "Q", Q)
@@ -232,35 +194,21 @@ class LqrTracker:
 
     @property
     def weighted(self) -> tuple[str, ...]:
-        """Names of what Q weights: local coordinates, or changes of configuration and velocity."""
+        """The names of the coordinates of Q, which are local coordinates, or changes of the
+        configuration and the velocity.
+        """
         local = is_local(self.dsys, self._weights[0])
         return self.dsys.state_space.tangent_names if local else weight_names(self.dsys)
 
     @property
     def diagonal_weights(self) -> tuple[np.ndarray, np.ndarray]:
-        """Diagonal weights of the `weighted` coordinates and the inputs (nu)."""
+        """The diagonal weights of the `weighted` coordinates and of the inputs (nu)."""
         Q, R, _ = self._weights
         return np.diag(weight_matrix(self.dsys, "Q", Q)).copy(), np.diag(R).copy()
 
-    def steps(self, duration_s: float = 0.0) -> int:
-        """Number of steps of a run, see `run_steps`."""
-        return run_steps(self.dsys, self.reference, duration_s, self.hold)
-
-    def target(self, k: int) -> np.ndarray:
-        """Reference state at step k (the last one past the end)."""
-        return self.reference.states[min(k, len(self.reference))]
-
-    def is_following(self, k: int) -> bool:
-        """Whether step k is on the reference, or past an end that the tracker holds."""
-        return self.hold or k < len(self.reference)
-
-    def error(self, k: int, x: ArrayLike) -> np.ndarray:
-        """Tracking error `local(x_d, x)` (ndx) of state x (nx) at step k."""
-        return self.dsys.local(self.target(k), self.comparable(k, x))
-
     def command(self, k: int, x: ArrayLike, memory: DisturbanceEstimate | None = None) -> Command:
-        """Command for step k at state x (nx); pass the last command's `memory` to keep the
-        disturbance estimate (None starts it at zero).
+        """The command for step k at state x (nx). Pass the `memory` of the previous command to
+        continue the disturbance estimate. If it is None, the estimate starts at zero.
         """
         # tracking error dx = local(x_d, x)
         error = self.dsys.local(self.target(k), x := self.comparable(k, x))
@@ -273,35 +221,32 @@ class LqrTracker:
             if self._disturbance_gains is not None:
                 memory = self.estimate(k, x, memory)
                 u = u - matrix_vector_product(self._disturbance_gains[k], memory.disturbance)
-        clipped = u.clip(*self._bounds)
+        lower, upper = self._bounds
+        clipped = u.clip(lower, upper)
         if memory is not None:
             memory = self.predict(x, clipped, memory)
         return Command(clipped, clipped != u, error, memory)
 
-    def comparable(self, k: int, x: ArrayLike) -> np.ndarray:
-        """The state with the constraint impulses of the target in its momentum. A measured
-        velocity does not determine them, and no step depends on them.
-        """
-        if self._impulses is None:
-            return np.asarray(x, dtype=float)
-        return self.dsys.with_constraint_impulses(x, self._impulses[min(k, len(self.reference))])
-
     def estimate(
         self, k: int, x: np.ndarray, memory: DisturbanceEstimate | None
     ) -> DisturbanceEstimate:
-        """The disturbance estimate after the state x (nx), `d += gain local(predicted, x)_rho`."""
+        """The disturbance estimate updated with the state x (nx),
+        `d += gain local(predicted, x)_rho`.
+        """
         if memory is None:
             return DisturbanceEstimate(np.zeros(self.dsys.system.nrho))
         if memory.predicted is None:
             return memory
+        # d += gain local(predicted, x)_rho
         innovation = self.dsys.local(self.comparable(k, memory.predicted), x)[momenta(self.dsys)]
         return DisturbanceEstimate(memory.disturbance + self.disturbance_gain * innovation)
 
     def predict(
         self, x: np.ndarray, u: np.ndarray, memory: DisturbanceEstimate
     ) -> DisturbanceEstimate:
-        """The memory with the next state predicted, `retract(f(x, u), (0, d))`."""
+        """The memory with the predicted next state, `retract(f(x, u), (0, d))`."""
         try:
+            # retract(f(x, u), (0, d))
             expected = self.dsys.step(x, u)
         except StepFailed:
             return DisturbanceEstimate(memory.disturbance)
@@ -310,12 +255,12 @@ class LqrTracker:
         return DisturbanceEstimate(memory.disturbance, self.dsys.retract(expected, d))
 
 
-def _with_rest(dsys: DiscreteSystem, reference: Trajectory, kept: list[int]) -> Trajectory:
-    """The reference, with a step at rest appended if its last state is at rest only under other
-    inputs than the last ones. Motion of coordinates that are not `kept` does not count.
+def _with_rest(dsys: DiscreteSystem, reference: Trajectory, stabilized: list[int]) -> Trajectory:
+    """The reference. A step at rest is appended if the last inputs do not keep the last state at
+    rest but other inputs do. Only the `stabilized` coordinates must be at rest.
     """
     x, u = reference.states[-1], reference.inputs[-1]
-    if np.abs(dsys.local(x, dsys.step(x, u))[kept]).max() <= lqr.FEASIBLE:
+    if np.abs(dsys.local(x, dsys.step(x, u))[stabilized]).max() <= lqr.FEASIBLE:
         return reference
     try:
         u = equilibrium(dsys, x, u, fixed=dsys.state_space.tangent_names)[1]
@@ -324,22 +269,24 @@ def _with_rest(dsys: DiscreteSystem, reference: Trajectory, kept: list[int]) -> 
         if np.abs(nearest.motion).max() > lqr.FEASIBLE:
             return reference
     log.warning(
-        "%s: under the last inputs of the reference %r its last state is not at rest; a step at "
-        "rest under the inputs %s is appended",
+        "%s: the last inputs of the reference %r do not keep its last state at rest; appended a "
+        "step at rest with the inputs %s",
         dsys,
         reference.name,
         np.round(u, 6).tolist(),
     )
+    # repeat the last state under the inputs that keep it at rest
     states, inputs = np.vstack([reference.states, x]), np.vstack([reference.inputs, u])
     return replace(reference, states=states, inputs=inputs)
 
 
 def _scaled(weight: ArrayLike, nominal: ArrayLike, new: Mapping[int, float]) -> np.ndarray:
-    """`weight` with its rows and columns scaled by the factors that give the diagonal of `nominal`
-    the new values. Where that diagonal is 0, the new value is added.
+    """`weight` with rows and columns scaled by the factors that change the diagonal of `nominal`
+    to the new values. If a diagonal entry is 0, its new value is added instead.
     """
     out, old = np.array(weight, dtype=float), np.diag(nominal)
     for i, value in new.items():
+        # W <- D W D with D_ii = sqrt(new / old)
         if old[i] > 0:
             out[i] *= np.sqrt(value / old[i])
             out[:, i] *= np.sqrt(value / old[i])

@@ -1,1 +1,1 @@
-"""A step: residual and read-out, their exact derivatives, and trajectories made of steps."""
+"""Discrete steps: the residual and read-out, their exact derivatives, and trajectories."""

@@ -1,4 +1,4 @@
-"""The compiled functions of a system under a method, and the memory in which it is evaluated."""
+"""The compiled functions for a system and a method, and the arrays on which they work."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from nh_control.numerics.compiled import Functions
 
 
 class CompiledFunctions:
-    """The functions for all steps h and all values of the parameters. Each is made when it is
-    first used.
+    """The functions, which are the same for all steps h and all parameter values. Each function is
+    generated when it is first used.
     """
 
     def __init__(
@@ -37,12 +37,14 @@ class CompiledFunctions:
 
     @cached_property
     def engine(self) -> Engine:
-        """The engine of steps, linearizations and Hessians: the kernel's, or generated code."""
+        """The engine for steps, linearizations and Hessians: the kernel for trees or generated
+        code.
+        """
         return self._kernel or self.generated()
 
     @cached_property
     def node_functions(self) -> NodeFunctions | None:
-        """The kernel's own momenta, velocities and energies; None to generate them."""
+        """The kernel's functions for momenta, velocities and energies; None without a kernel."""
         return None if self._kernel is None else self._kernel.node_functions
 
     @cached_property
@@ -52,17 +54,17 @@ class CompiledFunctions:
         return self._make_kernel(self._system, self._method)
 
     def generated(self) -> Engine:
-        """The engine of code that is generated from the method's residual and read-out."""
+        """The engine that runs code generated from the method's residual and read-out."""
         return generated_engine(self._system, self._method)
 
     @cached_property
     def inertia(self) -> Functions:
-        """`inertia(x, p)`, see `Mechanics.inertia`."""
+        """`inertia(x, p)` (see `mechanics.lagrangian.inertia`)."""
         return Functions(f"{self._system.name}_inertia", [inertia(self._system)])
 
     @cached_property
     def rolling(self) -> Functions:
-        """`rolling(q, v, p)`, the velocity constraint at a node, A(q) v - b(q)."""
+        """`rolling(q, v, p)`, the residual A(q) v - b(q) in the velocity constraints at a node."""
         s = self._system
         q, v = ca.SX.sym("q", s.space.nq), ca.SX.sym("v", s.space.nw)
         residual = ca.densify(s.constraint_matrix(q) @ v - s.drift(q))
@@ -71,16 +73,16 @@ class CompiledFunctions:
 
     @cached_property
     def state(self) -> Functions:
-        """Functions of states and of the system's parameters p."""
+        """Functions of the state and the system's parameters p."""
         s = self._system
         states, p = self._method.state_space(s), s.parameter_symbols
         x, x1, dx = (ca.SX.sym(n, k) for n, k in zip(("x", "x1", "dx"), _sizes(states)))
-        u, h = ca.SX.sym("u", s.nu), ca.SX.sym("h")
-        q, q1, v = x[: s.space.nq], x1[: s.space.nq], ca.SX.sym("v", s.space.nw)
+        h, v = ca.SX.sym("h"), ca.SX.sym("v", s.space.nw)
+        q, q1 = x[: s.space.nq], x1[: s.space.nq]
+        # discrete velocity constraint of a step: A(q_mid) w - h b(q_mid)
         middle, displacement = self._mean_motion(q, q1)
         residual = s.constraint_matrix(middle) @ displacement - h * s.drift(middle)
         outputs = {
-            "state": ([q, v, u, h], self._state(q, v, u, h)),
             "energy": ([q, v], s.mechanics.energy(q, v)),
             "local": ([x, x1], states.local(x, x1)),
             "retract": ([x, dx], states.retract(x, dx)),
@@ -92,10 +94,19 @@ class CompiledFunctions:
         functions = [
             ca.Function(name, [*arguments, p], [f]) for name, (arguments, f) in outputs.items()
         ]
-        return Functions(f"{s.name}_state", functions)
+        return Functions(f"{s.name}_state", [self.state_of_velocity, *functions])
+
+    @cached_property
+    def state_of_velocity(self) -> ca.Function:
+        """`state(q, v, u, h, p) -> x`, the state with the velocity v under the inputs u."""
+        s = self._system
+        q, v, u = (ca.SX.sym(n, k) for n, k in zip("qvu", (s.space.nq, s.space.nw, s.nu)))
+        h, p = ca.SX.sym("h"), s.parameter_symbols
+        return ca.Function("state", [q, v, u, h, p], [self._state(q, v, u, h)])
 
     def _state(self, q: ca.SX, v: ca.SX, u: ca.SX, h: ca.SX) -> ca.SX:
-        """The state of a velocity, with the memory that the method starts with."""
+        """The state with velocity v and the method's initial memory."""
+        # x = (q, rho, memory) with rho = X^T dL/dv
         mechanics, method = self._system.mechanics, self._method
         rho, memory = mechanics.momentum(q, v), ca.SX(len(method.memory), 1)
         if method.start is not None:
@@ -103,19 +114,20 @@ class CompiledFunctions:
         return mechanics.at_signs([mechanics.state_of(q, ca.vertcat(rho, memory))], q)[0]
 
     def _mean_motion(self, q: ca.SX, q1: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """The configuration at which a step evaluates its velocity constraints, and the mean
-        velocity there times h.
+        """The configuration at which a step evaluates the velocity constraints, and h times the
+        mean velocity.
         """
         space = self._step_space
         if space is None:
             step = self._system.space.step_geometry(q, self._system.space.local(q, q1))
             return step.middle, step.w
+        # q_mid = retract(q, alpha d) with d = local(q, q1)
         d = space.local(q, q1)
         return space.retract(q, self._alpha * d), d
 
 
 class Arrays(threading.local):
-    """One thread's arrays, with the parameters in their place."""
+    """A workspace for each thread, with the parameter values."""
 
     def __init__(self, shapes: Shapes, p: np.ndarray):
         self.work = Workspace(shapes)
@@ -123,8 +135,8 @@ class Arrays(threading.local):
 
 
 class BoundFunctions:
-    """The engine of the compiled functions `code` for the `substeps` of a step, and its arrays.
-    `p` (n_parameters) are the values of the parameters and of h.
+    """The engine that runs the compiled functions `code` for the `substeps` of a step, and the
+    engine's workspaces. `p` (n_parameters) contains the parameter values and h.
     """
 
     def __init__(self, code: CompiledFunctions, substeps: Sequence[float], p: np.ndarray):
@@ -132,18 +144,19 @@ class BoundFunctions:
 
     @cached_property
     def engine(self) -> Engine | ComposedEngine:
-        """Step, linearization and Hessian."""
+        """The engine for steps, linearizations and Hessians."""
+        # a composition wraps the engine of its substeps
         engine = self.code.engine
         return engine if len(self._substeps) == 1 else ComposedEngine(engine, self._substeps)
 
     @cached_property
     def arrays(self) -> Arrays:
-        """Arrays of the engine."""
+        """The engine's workspaces."""
         return Arrays(self.engine.shapes_at(self._p), self._p)
 
     @cached_property
     def parametric_arrays(self) -> Arrays:
-        """Arrays of the engine whose derivatives include the parameters."""
+        """Workspaces for the engine that also differentiates with respect to the parameters."""
         return Arrays(self.engine.parametric.shapes_at(self._p), self._p)
 
 

@@ -1,4 +1,4 @@
-"""A composition: several steps by fractions of h that count as one step."""
+"""Compositions, which combine several steps by fractions of h into one step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nh_control.numerics.library import library
 
 
 class _Substep(NamedTuple):
-    """The start of a substep, and its linearization."""
+    """The initial state of a substep, its linearization and its unknowns."""
 
     x: np.ndarray
     ab: np.ndarray
@@ -30,15 +30,15 @@ class _Substep(NamedTuple):
 
 
 class ComposedEngine:
-    """The `Engine` of a composition. Its step is a sequence of steps of another engine, by all
-    `fractions` of h (some may be negative), under one input.
+    """The `Engine` of a composition. Its step is a sequence of another engine's steps by the
+    `fractions` of h, all under the same input. Some fractions may be negative.
 
-    With w = (dx, u, p) and W_i = d(x_i, u, p_i)/dw, p_i the parameters with the i-th fraction of
-    h, `W_0 = 1,  W_{i+1} = ([A_i B_i P_i] W_i, u, p_{i+1})`; contracted with the adjoints `lam_i =
-    A_i^T lam_{i+1}` the second derivative is `sum_i W_i^T H_i(lam_{i+1}) W_i`. Step and
-    trajectories run natively in one call; if a substep fails there, other starts are tried. z, dz
-    and lam_z belong to the first substep; `jacobians` (substeps, nz, nz) are the r_z of all. A
-    step that fails leaves x where it began.
+    With w = (dx, u, p) and W_i = d(x_i, u, p_i)/dw, where p_i are the parameters with the i-th
+    fraction of h, `W_0 = 1,  W_{i+1} = ([A_i B_i P_i] W_i, u, p_{i+1})`. Contracted with the
+    adjoints `lam_i = A_i^T lam_{i+1}`, the second derivative is `sum_i W_i^T H_i(lam_{i+1}) W_i`.
+    A step or a trajectory runs in one native call. If a substep fails in this call, other initial
+    guesses are tried. z, dz and lam_z belong to the first substep; `jacobians` (substeps, nz, nz)
+    contains r_z for every substep. A failed step leaves x unchanged.
     """
 
     def __init__(self, part: Engine, fractions: Vector):
@@ -46,16 +46,16 @@ class ComposedEngine:
         self._jacobians: Shapes = {"jacobians": (len(fractions), part.nz, part.nz)}
 
     def shapes_at(self, p: np.ndarray) -> Shapes:
-        """Shapes of a workspace for the parameters p (n_parameters)."""
+        """Shapes of a workspace's arrays for the parameters p (n_parameters)."""
         return {**self._part.shapes_at(p), **self._jacobians}
 
     @cached_property
     def parametric(self) -> ComposedEngine:
-        """The engine that differentiates by the parameters, too."""
+        """The engine that also differentiates with respect to the parameters."""
         return ComposedEngine(self._part.parametric, self._fractions)
 
     def step(self, work: Workspace) -> int:
-        """All substeps; where one fails, from other starts."""
+        """Solve all substeps; if one fails, try other initial guesses."""
         return self._substeps(self.stepper(work).address) and self._step_from_others(work)
 
     @cached_property
@@ -65,46 +65,48 @@ class ComposedEngine:
     def solve_by_continuation(
         self, routine: Callable[[Workspace], int], status: int, work: Workspace
     ) -> int:
-        """The same status: every substep has tried other starts before."""
+        """Return `status`: every substep has already tried other initial guesses."""
         return status
 
     def simulate(
         self, work: Workspace, inputs: np.ndarray, every: int, states: np.ndarray
     ) -> tuple[int, int]:
-        """Trajectories as `Engine.simulate`."""
+        """Compute a trajectory (see `Engine.simulate`)."""
         return simulate(self.stepper(work), inputs, every, states)
 
     def stepper(self, work: Workspace) -> StepperData:
-        """All substeps for native loops."""
+        """The data for all substeps in native loops."""
         return self._part.stepper(work, self._fractions)
 
     def prepare(self, work: Workspace, second: bool) -> None:
-        """Give work.system the functions of first or `second` derivatives."""
+        """Set the functions for the first or `second` derivatives in work.system."""
         self._part.prepare(work, second)
 
     def jacobians(self, work: Workspace) -> Sequence[np.ndarray]:
-        """r_z of all substeps of the last linearization."""
+        """r_z for every substep in the last linearization."""
         return list(work.jacobians)
 
     def last_jacobian(self, work: Workspace) -> np.ndarray:
-        """r_z of the substep that failed."""
+        """r_z for the substep that failed."""
         return self._part.last_jacobian(work)
 
     def linearize(self, work: Workspace) -> int:
-        """Step and first derivatives."""
+        """Compute the step and its first derivatives."""
         return self._linearized(work)[0]
 
     def hessian(self, work: Workspace) -> int:
-        """Step, first and contracted second derivatives."""
+        """Compute the step, its first derivatives and its contracted second derivatives."""
         status, substeps = self._linearized(work)
         if status != newton.CONVERGED:
             return status
+        # keep the results of the linearization: the sweep overwrites the arrays
         h, lam, lam_z, total = work.p[-1], work.lam.copy(), work.lam_z.copy(), 0.0
         first = {name: getattr(work, name).copy() for name in ("x1", "ab", "z", "dz")}
+        # backward sweep: H += W_i^T H_i(lam_{i+1}) W_i, then lam_i = A_i^T lam_{i+1}
         try:
             for i, derivative in reversed(list(enumerate(self._derivatives(work, substeps)[:-1]))):
                 work.x[:], work.p[-1] = substeps[i].x, self._fractions[i] * h
-                work.z[:], work.warm[:] = substeps[i].z, 1.0  # not to find another solution
+                work.z[:], work.warm[:] = substeps[i].z, 1.0  # find the same solution again
                 work.lam[:], work.lam_z[:] = lam, 0.0 if i else lam_z
                 status = self._part.hessian(work)
                 if status != newton.CONVERGED:
@@ -113,32 +115,34 @@ class ComposedEngine:
                 lam = substeps[i].ab[:, : len(lam)].T @ lam
         finally:
             work.x[:], work.p[-1], work.warm[:] = substeps[0].x, h, 0.0
-            for name, array in first.items():  # of the whole step
+            for name, array in first.items():  # restore the values for the whole step
                 getattr(work, name)[...] = array
         work.hessian[...] = total
         return status
 
     def _linearized(self, work: Workspace) -> tuple[int, list[_Substep]]:
-        """Write step and first derivatives; returns the linearized substeps."""
+        """Write the step and its first derivatives; return the linearized substeps."""
         substeps: list[_Substep] = []
 
         def keep(i: int) -> None:
             work.jacobians[i] = self._part.jacobians(work)[0]
-            substeps.append(_Substep(*(getattr(work, name).copy() for name in _Substep._fields)))
+            substeps.append(_Substep(work.x.copy(), work.ab.copy(), work.z.copy(), work.dz.copy()))
 
         status = self._each(self._part.linearize, work, keep)
         if status == newton.CONVERGED:
             derivatives = self._derivatives(work, substeps)
             work.ab[...] = derivatives[-1][: len(work.ab)]
+            # d z/d(dx, u, p) of the first substep, by the chain rule with W_0
             work.z[:], work.dz[...] = substeps[0].z, substeps[0].dz @ derivatives[0]
         return status, substeps
 
     def _derivatives(self, work: Workspace, substeps: Sequence[_Substep]) -> list[np.ndarray]:
-        """W_0, W_1, ... up to the state after the last substep."""
+        """W_0, W_1, ..., up to the one for the state after the last substep."""
         ndx, n_columns = work.ab.shape
         by_step = n_columns > ndx + len(work.u)
         derivative, derivatives = np.eye(n_columns), []
         for fraction, substep in zip(self._fractions, substeps):
+            # dp_i/dp: the last parameter of substep i is its fraction of h
             if by_step:
                 derivative[-1, -1] = fraction
             derivatives.append(derivative)
@@ -160,8 +164,8 @@ class ComposedEngine:
     def _each(
         self, routine: Callable[[Workspace], int], work: Workspace, keep: Callable[[int], None]
     ) -> int:
-        """Run a routine on every substep, and `keep(i)` after each success. The start extrapolates
-        the unknowns of the substeps before; if it fails, other starts are tried.
+        """Run a routine on every substep, and call `keep(i)` after each success. The initial guess
+        extrapolates the unknowns of the previous substeps. If it fails, other guesses are tried.
         """
         h, start = work.p[-1], work.x.copy()
         status, solved = newton.CONVERGED, list[np.ndarray]()
@@ -182,14 +186,17 @@ class ComposedEngine:
         return status
 
     def _guess(self, i: int, solved: Sequence[np.ndarray]) -> np.ndarray:
-        """Mean velocities at the middles of the substeps' times, extrapolated."""
+        """The unknowns of substep i, extrapolated linearly in the midpoint times of the
+        substeps.
+        """
+        # z_i = z_{i-1} + ratio (z_{i-1} - z_{i-2})
         f, last = self._fractions, solved[-1]
         ratio = (f[i] + f[i - 1]) / (f[i - 1] + f[i - 2]) if i > 1 else 0.0
         return last + ratio * (last - solved[-2]) if 0 < abs(ratio) <= newton.MAX_RATIO else last
 
 
 def check_composition(where: Any, fractions: Sequence[float]) -> None:
-    """Raises ValueError unless the steps of the discrete system `where` can be composed by
+    """Raise ValueError unless steps of the discrete system `where` can be composed with these
     fractions of h.
     """
     values = np.array(fractions, dtype=float)
@@ -198,6 +205,7 @@ def check_composition(where: Any, fractions: Sequence[float]) -> None:
             f"{where}: a composition needs at least 2 fractions of h, finite and not zero, got "
             f"{list(fractions)}"
         )
+    # consistency: the fractions of a step of h add up to h
     if not abs(values.sum() - 1) <= 1e-14:
         raise ValueError(
             f"{where}: fractions of h must add up to 1, got 1 + {values.sum() - 1:.1e}"
@@ -207,11 +215,11 @@ def check_composition(where: Any, fractions: Sequence[float]) -> None:
 
 
 def cannot_be_composed(system: System, method: Method) -> str:
-    """Why the steps of a method cannot be composed on a system, "" if they can."""
+    """The reason why a method's steps cannot be composed for a system; "" if they can."""
     if len(method.substeps) > 1:
-        return "is a composition already; compose the method that it is made of"
+        return "is already a composition; compose the method of its substeps"
     if method.contacts:
-        return "has contacts, which open and close in steps forward only"
+        return "has contacts, which open and close only in forward steps"
     if method.memory:
         return f"has memory {method.memory} that depends on the size of the last step"
     if system.prescribed:

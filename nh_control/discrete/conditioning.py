@@ -1,6 +1,4 @@
-"""Singularities along a trajectory: where linearizations about it cannot be trusted [johnson2014
-VII].
-"""
+"""Checks for singular steps, whose linearizations cannot be trusted [johnson2014 VII]."""
 
 from __future__ import annotations
 
@@ -13,21 +11,21 @@ from nh_control.discrete.trajectory import Trajectory
 log = logging.getLogger(__name__)
 
 ILL_CONDITIONED, SINGULAR = 1e8, 1e12
-"""Condition numbers that cause a warning, and an error: derivatives lose as many digits as these
-numbers have.
+"""Condition numbers above which a warning is logged or an error is raised. Derivatives lose as
+many digits as the condition number has.
 """
 
 REMEDIES = {
     "M": "the configurations are singular in these coordinates, or the step is too coarse for "
     "them: choose other coordinates, or reduce h",
-    "Dh M^-1 Dh^T": "constraints are dependent, or a step turns one by a right angle: drop "
-    "redundant ones, or reduce h",
+    "Dh M^-1 Dh^T": "constraints are dependent, or a step rotates a constraint by a right angle: "
+    "drop redundant constraints, or reduce h",
 }
 
 
 class SingularStep(ArithmeticError):
-    """A step about which the dynamics cannot be linearized; carries its `conditioning` and the
-    number `step`.
+    """Raised for a step about which the dynamics cannot be linearized. The attributes are its
+    `conditioning` and its number `step`.
     """
 
     def __init__(self, message: str, conditioning: Conditioning, step: int):
@@ -36,11 +34,11 @@ class SingularStep(ArithmeticError):
 
 
 def require_regular(dsys: DiscreteSystem, trajectory: Trajectory) -> Conditioning:
-    """Worst condition numbers of M and Dh M^{-1} Dh^T along a trajectory.
+    """The worst condition numbers of M and Dh M^{-1} Dh^T along a trajectory.
 
-    Raises SingularStep at the first step with one above SINGULAR, and StepFailed where the step
-    cannot even be solved; logs a warning, with step and remedy, for the worst one above
-    ILL_CONDITIONED.
+    Raises SingularStep at the first step with a condition number above SINGULAR, and StepFailed if
+    a step cannot be solved. Logs a warning that names the step and a remedy if the worst number
+    exceeds ILL_CONDITIONED.
     """
     worst, worst_step = Conditioning(1.0, 1.0, 1.0), 0
     for k, (x, u) in enumerate(zip(trajectory.states, trajectory.inputs)):
@@ -48,6 +46,7 @@ def require_regular(dsys: DiscreteSystem, trajectory: Trajectory) -> Conditionin
             conditioning = dsys.conditioning(x, u)
         except StepFailed as failure:
             raise failure.at_step(k) from None
+        # "not <=" is also true for NaN
         if not _worse(conditioning)[1] <= SINGULAR:
             raise SingularStep(_report(dsys, conditioning, k, "singular"), conditioning, k)
         if _worse(conditioning)[1] > _worse(worst)[1]:
@@ -58,8 +57,8 @@ def require_regular(dsys: DiscreteSystem, trajectory: Trajectory) -> Conditionin
 
 
 def _worse(conditioning: Conditioning) -> tuple[str, float]:
-    """The matrix with the larger condition number, and this number; M if both are singular,
-    because the other one is computed with M^{-1}.
+    """The name of the matrix with the larger condition number, and this number. If both are
+    singular, the matrix is M, because Dh M^{-1} Dh^T contains M^{-1}.
     """
     return (
         ("M", conditioning.mass)

@@ -1,4 +1,4 @@
-"""A second attempt at a step that failed: continuation from the solutions of shorter steps."""
+"""Continuation, which solves a failed step again, starting from the solutions of shorter steps."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from nh_control.discrete.workspace import Workspace
 from nh_control.numerics import newton
 
 FRACTIONS = 1 / 2, 1 / 4, 1 / 8
-"""Fractions of h whose solutions are tried as starts of a step that fails, in this order."""
+"""Fractions of h. Solutions of steps by these fractions are tried in order as initial guesses."""
 ALMOST, BETWEEN = 0.99, 8
-"""With contacts also this fraction, for steps that fail although steps of almost their length do
-not; and steps of growing length from a fraction to h, each from the solution of the one before.
+"""With contacts, the fraction ALMOST is also tried, because some steps fail although slightly
+shorter ones do not. BETWEEN steps of growing length lead from a fraction to h; each starts from
+the solution of the previous one.
 """
 
 
@@ -24,21 +25,23 @@ def solve_by_continuation(
     work: Workspace,
     touches: bool,
 ) -> int:
-    """The status of a routine (step, linearization or Hessian) that failed with `status`, after
-    it was tried from the solutions of shorter steps; `touches`: of a system with contacts.
+    """Retry a routine (step, linearization or Hessian) that failed with `status`, starting from
+    the solutions of shorter steps, and return its final status. `touches` says whether the system
+    has contacts.
 
-    The unknowns are mean velocities: those of a shorter step are near the velocity of the state,
-    while Newton from zero may not have led there. Unknowns of contacts are impulses, too,
-    which grow with the step: they are followed through steps of growing length. The kernel of
-    trees has tried starts of its own before. Where no start leads to a solution the last attempt
-    is the first one again, so that `info` and r_z describe it.
+    The unknowns are mean velocities. In a shorter step, they are close to the velocity of the
+    state, which Newton's method may not reach from zero. The unknowns of contacts include
+    impulses, which grow with the step, so the solution is followed through steps of growing
+    length. The kernel for trees has already tried other initial guesses. If no guess leads to a
+    solution, the original attempt is repeated last, so `info` and r_z describe that attempt.
     """
     if status == newton.OUTSIDE or not len(work.z):
         return status
+    # first the short steps alone, then homotopies in the step length
     starts = [(fraction, 1) for fraction in FRACTIONS]
     if touches:
         starts += [(fraction, BETWEEN) for fraction in (*FRACTIONS, ALMOST)]
-    if any(_solved_from(*start, step, routine, work) for start in starts):
+    if any(_solved_from(start, between, step, routine, work) for start, between in starts):
         return newton.CONVERGED
     return routine(work)
 
@@ -50,12 +53,13 @@ def _solved_from(
     routine: Callable[[Workspace], int],
     work: Workspace,
 ) -> bool:
-    """Whether a routine succeeds from the solution of this fraction of the step, followed through
-    this number of longer ones.
+    """Whether a routine succeeds when it starts from the solution of a step by this fraction of h,
+    followed through `between` step lengths.
     """
     h = work.p[-1]
     try:
         work.warm[:] = newton.FROM_ZERO
+        # z(h_0) -> z(h_1) -> ... -> z(h), with h_{i+1} / h_i constant
         for length in np.geomspace(fraction * h, h, between + 1)[:-1]:
             work.p[-1] = length
             if step(work) != newton.CONVERGED:

@@ -1,5 +1,5 @@
-"""Runs the equations of a step: natively, by functions that are compiled for the system or that
-CasADi's virtual machine evaluates.
+"""The engine that solves and differentiates steps in native code. It calls functions that are
+compiled for the system or evaluated by CasADi's virtual machine.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import numpy as np
 
 from nh_control.discrete.continuation import solve_by_continuation
 from nh_control.discrete.equations import StepEquations
+from nh_control.discrete.lanes import FUNCTIONS, LaneCode, obstacle
 from nh_control.discrete.method import Method
 from nh_control.discrete.native_abi import StepperData
 from nh_control.discrete.native_text import native_text
 from nh_control.discrete.simulation import simulate
-from nh_control.discrete.system_data import SystemData, room, system_data
+from nh_control.discrete.system_data import SystemData, system_data, workspace_size
 from nh_control.discrete.workspace import Shapes, Workspace
 from nh_control.mechanics.system import System
 from nh_control.numerics import newton
@@ -26,15 +27,16 @@ from nh_control.numerics.contact_problem import Block
 from nh_control.numerics.library import library
 
 SINGLE_SUBSTEP = np.ones(1)
-"""The fractions of h of a step without substeps: h itself."""
+"""The fractions of h for a step without substeps."""
 
 
 def step_shapes(
     nx: int, nu: int, n_parameters: int, n: int, ndx: int, n_columns: int, rank: int | None = None
 ) -> Shapes:
-    """Shapes of a step with n unknowns and n_columns columns of derivatives, in the order of a
-    workspace's list; the rank of r_z is n by default.
+    """Shapes of the arrays for a step with n unknowns and n_columns columns of derivatives, in the
+    order of a workspace's list. The rank of r_z is n by default.
     """
+    # complete pivoting, which a rank-deficient r_z needs, permutes rows and columns
     pivots = n if rank in (None, n) else 2 * n
     w = n_columns
     step: Shapes = {"x": (nx,), "u": (nu,), "p": (n_parameters,), "z": (n,), "x1": (nx,)}
@@ -46,32 +48,32 @@ def step_shapes(
 
 
 class NodeFunctions(Protocol):
-    """Momenta, velocities and energies of states at a node, as some engines compute them."""
+    """Functions that some engines provide for momenta, velocities and energies at a node."""
 
     def momentum(self, work: Workspace, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Momenta of a configuration and a velocity."""
+        """Momenta for a configuration and a velocity."""
 
     def velocity(self, work: Workspace, x: np.ndarray) -> np.ndarray:
         """Velocity of a state."""
 
     def energy(self, work: Workspace, x: np.ndarray, v: np.ndarray) -> float:
-        """Energy (J) of a state with its velocity."""
+        """Energy (J) of a state with the given velocity."""
 
 
 class Engine:
-    """`step(work)`, `linearize(work)` and `hessian(work)` on the arrays of a `Workspace`, each
-    with a status of `newton`.
+    """The routines `step(work)`, `linearize(work)` and `hessian(work)`, which work on the arrays
+    of a `Workspace` and return one of the `newton` statuses.
 
-    The routines are those of the package's library, which call the functions of work.system. With
-    a compiler, a system without contacts has the same routines compiled for its sizes, which take
-    over between two calls when they are ready.
+    The routines in the package's library call the functions in work.system. If a compiler is
+    available, the same routines are also compiled for the sizes of a system without contacts. When
+    these are ready, they take over between two calls.
 
-    - step: x, u, p -> z, x1, info (iterations, relative error, largest |r|), and r_z of its last
-      Jacobian. If `warm`, one of `newton.STARTS`, is not zero it starts from the guess in z, with
-      the `sizes` of the last step without a guess.
-    - linearize: also r_z, dz = dz/d(dx, u) and ab = [A B], by p as well if it is `parametric`.
-    - hessian: also lam, lam_z -> hessian, the second derivative of `lam . local(x1, f(retract(x,
-      dx), u + du)) + lam_z . z`.
+    - step: x, u, p -> z, x1, info (iterations, relative error, largest |r|), and r_z, the last
+      Jacobian. `warm` is one of `newton.STARTS`. If it is not zero, the step starts from the guess
+      in z and uses the `sizes` of the last step without a guess.
+    - linearize: also r_z, dz = dz/d(dx, u) and ab = [A B], or [A B P] for a `parametric` engine.
+    - hessian: also lam, lam_z -> hessian, the second derivative of
+      `lam . local(x1, f(retract(x, dx), u + du)) + lam_z . z`.
     """
 
     def __init__(self, equations: StepEquations, narrow: Engine | None = None):
@@ -81,48 +83,62 @@ class Engine:
         self.shapes = step_shapes(
             e.nx, e.nu, e.n_parameters, e.nz, e.ndx, e.n_columns(self._parameters), e.rank
         )
-        self.shapes |= {"system": self._system_data, "room": (room(self._sized_system()),)}
+        size = workspace_size(self._sized_system())
+        self.shapes |= {"system": self._system_data, "room": (size,)}
 
     def shapes_at(self, p: np.ndarray) -> Shapes:
-        """Shapes of a workspace for the parameters p (n_parameters)."""
+        """Shapes of a workspace's arrays for the parameters p (n_parameters)."""
         return self.shapes
 
     @cached_property
     def parametric(self) -> Engine:
-        """The engine with derivatives by the parameters as well; its steps are the same."""
+        """The engine for the same steps that also differentiates with respect to the
+        parameters.
+        """
         return Engine(self.equations, self)
 
     @cached_property
     def step(self) -> Callable[[Workspace], int]:
-        """Solves the step's equations and reads the next state out."""
+        """The routine that solves the equations of a step and evaluates the next state."""
         step = self._native_step
         return lambda work: step(work.list)
 
     def simulate(
         self, work: Workspace, inputs: np.ndarray, every: int, states: np.ndarray
     ) -> tuple[int, int]:
-        """Steps from work.x under inputs (N, nu), each held for `every` steps; writes states
-        (N, nx) and returns a status and the number of steps.
+        """Compute the steps from work.x under inputs (N, nu), each applied for `every` steps.
+        Writes the states (N, nx) and returns a status and the number of steps.
         """
         return simulate(self.stepper(work), inputs, every, states)
 
     def stepper(self, work: Workspace, fractions: np.ndarray = SINGLE_SUBSTEP) -> StepperData:
-        """The step by these fractions of h for native loops, for a workspace the same until
-        another routine takes over.
+        """The data for steps by these fractions of h in native loops. A workspace keeps the data
+        until a compiled routine takes over.
         """
         if work.stepper is None or work.stepper.routine is not self._native_step:
             work.stepper = StepperData.of(self._native_step, work, fractions)
         return work.stepper
 
     @cached_property
+    def lane_code(self) -> LaneCode | str:
+        """The code that steps several runs at once, or the reason why there is no such code."""
+        functions = [f for f in self.equations.step if f.name() in FUNCTIONS]
+        # lanes require scalar operations, without contacts or complete pivoting
+        reason = obstacle(functions, self.sizes, self._contacts is not None)
+        name = f"{self.equations.system.name}_lanes"
+        return reason or LaneCode(name, functions, self.sizes, [*self.shapes])
+
+    @cached_property
     def linearize(self) -> Callable[[Workspace], int]:
-        """Step and first derivatives."""
+        """The routine for the step and its first derivatives."""
         step, linearize = self._native_step, self._native_linearize
         return self._prepared(False, lambda work: linearize(step, work.list))
 
     @cached_property
     def hessian(self) -> Callable[[Workspace], int]:
-        """Step, first and contracted second derivatives."""
+        """The routine for the step, its first derivatives and its contracted second
+        derivatives.
+        """
         step, linearize = self._native_step, self._native_linearize
         hessian = self._native_hessian
         return self._prepared(True, lambda work: hessian(linearize, step, work.list))
@@ -130,10 +146,11 @@ class Engine:
     def _prepared(
         self, second: bool, routine: Callable[[Workspace], int]
     ) -> Callable[[Workspace], int]:
-        """A routine that gives the workspace the functions of first or `second` derivatives before
-        each call, where they are not compiled into the routine.
+        """The routine. Unless the functions for the first or `second` derivatives are compiled
+        into it, the routine sets them in the workspace before each call.
         """
         functions = self._second if second else self._first
+        # compiled routines contain the functions for their derivatives
         if functions.is_compiled and self._contacts is None:
             return routine
 
@@ -144,26 +161,26 @@ class Engine:
         return prepared
 
     def prepare(self, work: Workspace, second: bool) -> None:
-        """Give work.system the functions of first or `second` derivatives, which are made when
-        they are first needed.
+        """Set the functions for the first or `second` derivatives in work.system. These functions
+        are generated when they are first needed.
         """
-        if "first" not in work.system.kept:
+        if "first" not in work.system.references:
             work.system.set("first", self._first.function("first"))
-        if second and "second" not in work.system.kept:
+        if second and "second" not in work.system.references:
             work.system.set("second", self._second.function("second"))
 
     def compile(self, second: bool) -> None:
-        """Begin to compile the functions of a step, its first and, if asked for, its `second`
-        derivatives, of which those take the longest.
+        """Begin to compile the functions for a step, for its first derivatives and, if requested,
+        for its `second` derivatives, which take the longest.
         """
-        self._step_functions, self._first  # noqa: B018  (made when asked for)
+        self._step_functions, self._first  # noqa: B018  (access starts the compilation)
         if second:
             self._second  # noqa: B018
 
     def solve_by_continuation(
         self, routine: Callable[[Workspace], int], status: int, work: Workspace
     ) -> int:
-        """The status of a routine that failed, after further attempts, see `continuation`."""
+        """The status of a failed routine after more attempts (see `continuation`)."""
         touches = self._contacts is not None
         return solve_by_continuation(self.step, routine, status, work, touches)
 
@@ -174,12 +191,14 @@ class Engine:
 
     @property
     def with_second_derivatives(self) -> Engine:
-        """The engine whose second derivatives are fast."""
+        """The engine that computes second derivatives fast."""
         return self
 
     @property
     def node_functions(self) -> NodeFunctions | None:
-        """The engine's own momenta, velocities and energies; None to generate them."""
+        """The engine's functions for momenta, velocities and energies; None if generated code
+        computes them.
+        """
         return None
 
     @property
@@ -188,16 +207,16 @@ class Engine:
         return self.equations.nz
 
     def jacobians(self, work: Workspace) -> Sequence[np.ndarray]:
-        """r_z of the last linearization; a composition has several."""
+        """r_z in the last linearization; a composition returns several matrices."""
         return [work.r_z]
 
     def last_jacobian(self, work: Workspace) -> np.ndarray:
-        """r_z as a failed step evaluated it last."""
+        """The last r_z that a failed step evaluated."""
         return work.r_z
 
     def native_derivatives(self, second: bool) -> tuple[Any, Any, Any]:
-        """The native step, its linearization and, for `second` derivatives, the Hessian, None if
-        Python computes these. `prepare` comes before their first call.
+        """The native routines for the step, its linearization and, if `second`, its Hessian (None
+        if Python computes it). Call `prepare` before calling them.
         """
         hessian = self._native_hessian if second else None
         return self._native_step, self._native_linearize, hessian
@@ -215,17 +234,18 @@ class Engine:
         return self._routine(self._second, "nh_hessian")
 
     def _routine(self, functions: Functions, name: str) -> Any:
-        """A routine of the library, or the same one compiled with these functions for the sizes of
-        this system.
+        """A routine from the library, or the same routine compiled with these functions for the
+        sizes of this system.
         """
         compiled = functions.is_compiled and self._contacts is None
         return (functions if compiled else library())[name]
 
     def _compiled(self, name: str, functions: Sequence[ca.Function], file: str) -> Functions:
-        """The functions with a routine that calls them. When both are compiled, routines are taken
-        anew.
+        """Compile the functions and a routine that calls them. When both are compiled, they
+        replace the library's routines. Returns the functions.
         """
         text = "" if self._contacts is not None else native_text(self.sizes, self.shapes, file)
+        # routines are replaced: all cached ones must be looked up again
         compiled = Functions(f"{self.equations.system.name}_{name}", functions, text)
         compiled.when_ready(lambda _: self._forget_routines())
         return compiled
@@ -236,10 +256,11 @@ class Engine:
             self.__dict__.pop(name, None)
 
     def _sized_system(self) -> SystemData:
-        return system_data(self.sizes, *self.contact_blocks)
+        first, blocks = self.contact_blocks
+        return system_data(self.sizes, first, blocks)
 
     def _system_data(self) -> SystemData:
-        """The system for one thread, with the functions of its step."""
+        """The system's data for one thread, with the functions for a step."""
         data = self._sized_system()
         for f in self.equations.step:
             data.set(f.name(), self._step_functions.function(f.name()))
@@ -259,18 +280,18 @@ class Engine:
 
     @property
     def contact_blocks(self) -> tuple[int, Sequence[Block]]:
-        """The place of the first impulse among the unknowns, and the rows of the contacts."""
+        """The index of the first impulse in z, and the contact blocks."""
         contacts = self._contacts
         return (0, ()) if contacts is None else (contacts.first, contacts.blocks)
 
     @property
     def step_routine(self) -> str:
-        """The name of the native step."""
+        """The name of the native step routine."""
         return "nh_newton_step" if self._contacts is None else "nh_contact_step"
 
     @property
     def step_file(self) -> str:
-        """The C file of the step."""
+        """The C file that contains the step."""
         return "newton_step.c" if self._contacts is None else "contact_step.c"
 
     @property
@@ -288,6 +309,7 @@ class Engine:
 
     @cached_property
     def _step_functions(self) -> Functions:
+        # both engines share the functions for a step
         if self._narrow is not None:
             functions = self._narrow._step_functions
             functions.when_ready(lambda _: self._forget_routines())
@@ -304,15 +326,18 @@ class Engine:
 
     @cached_property
     def contraction(self) -> Functions:
-        """`adjoint` and `second` of the equations, which nothing compiles."""
+        """The functions `adjoint` and `second` of the equations, which only the virtual machine
+        evaluates.
+        """
         functions = [self.equations.adjoint, self._second_function]
         return Functions(f"{self.equations.system.name}_second", functions, compiled=False)
 
     def contract(self, work: Workspace) -> int:
-        """The contracted second derivative of a step that is linearized, by its adjoint mu."""
+        """Compute the contracted second derivative of a linearized step from the adjoint mu."""
         (full,) = self.contraction(
             "second", work.x, work.u, work.z, work.p, work.x1, work.lam, work.mu
         )
+        # H = P^T hess(lam . y - mu . r) P with P = [1; dz]
         p = np.vstack([np.eye(work.dz.shape[1]), work.dz])
         with np.errstate(all="ignore"):
             work.hessian[...] = p.T @ full @ p
@@ -320,11 +345,11 @@ class Engine:
 
 
 MakeKernel: TypeAlias = Callable[[System, Method], Engine | None]
-"""Makes an engine that steps a system by a method instead of the generated one; None where it
-cannot.
+"""Returns an engine that replaces the generated engine for a system and a method, or None if it
+does not support them.
 """
 
 
 def generated_engine(system: System, method: Method) -> Engine:
-    """The engine of code that is generated from the method's residual and read-out."""
+    """The engine that runs code generated from the method's residual and read-out."""
     return Engine(StepEquations(system, method, f"{system.name} by {method.name}"))

@@ -1,4 +1,4 @@
-"""The equations of a step as CasADi functions: residual and read-out of a method, and their
+"""The equations of a step as CasADi functions: a method's residual and read-out, and their
 derivatives in the local coordinates of the state space.
 """
 
@@ -20,9 +20,9 @@ from nh_control.numerics.rounding import rounding_sizes
 
 
 class StepEquations:
-    """The equations of a step of a method: the residual r(x, u, z, p) = 0 and the next state
-    x1 = g(x, u, z, p). x (nx) is the state, u (nu) the input, z (nz) the unknowns, and p
-    (n_parameters) the system's parameters and the step h.
+    """The equations for a method's step: the residual r(x, u, z, p) = 0 and the next state x1 =
+    g(x, u, z, p). x (nx) is the state, u (nu) the input and z (nz) the vector of unknowns; p
+    (n_parameters) contains the system's parameters and the step h.
 
     The functions of `step`:
 
@@ -30,29 +30,29 @@ class StepEquations:
     - `residual(x, u, z, p) -> r`
     - `jacobian(x, u, z, p) -> r_z`
     - `readout(x, u, z, p) -> x1, domain`
-    - `terms(x, u, z, p) -> s`, see `rounding_sizes`
-    - `contacts(x, u, z, p) -> w, w_y, coefficients`, for a method with contacts; y are the
+    - `terms(x, u, z, p) -> s` (see `rounding_sizes`)
+    - `contacts(x, u, z, p) -> w, w_y, coefficients` for a method with contacts, where y are the
       unknowns other than the impulses
 
-    Derivatives are taken along a variation dx of the state, `r(retract(x, dx), u, z, p)` and
-    `y = local(x1, g(retract(x, dx), u, z, p))`, by w = (dx, u) and o = (w, z). With
-    `parameters=True`, w = (dx, u, p).
+    With a variation dx of the state, `r(retract(x, dx), u, z, p)` and
+    `y = local(x1, g(retract(x, dx), u, z, p))` are differentiated with respect to w = (dx, u) and
+    o = (w, z). With `parameters=True`, w = (dx, u, p).
 
     - `first(x, u, z, p, x1) -> r_z, r_w, y_w, y_z`
     - `second(x, u, z, p, x1, lam, mu) -> hess(lam . y - mu . r)` over o
     - `adjoint(x, u, z, p, x1, lam, mu) -> y_z^T lam - r_z^T mu`
 
-    The Lagrangian enters r and y only through its gradients c = dL/da at points a(x, u, z, p).
-    The chain rule therefore gives `dr/do = r_o + r_c L_ab b_o` with b = (a, p): small expressions
-    in which c is a symbol, and the second (and third) derivative of L alone.
+    The Lagrangian enters r and y only through its gradients c = dL/da at points a(x, u, z, p). By
+    the chain rule, `dr/do = r_o + r_c L_ab b_o` with b = (a, p). The expressions stay small
+    because c is a symbol in them. Only L is differentiated two or three times.
 
-    Raises ValueError if the residual has another shape than z.
+    Raises ValueError if the residual and z have different shapes.
     """
 
     def __init__(self, system: System, method: Method, name: str):
         if len(method.substeps) > 1:
             raise ValueError(
-                f"{name}: a composition has no residual of its own; use the method of its substeps"
+                f"{name}: a composition has no residual; use the method of its substeps"
             )
         self.system, self.method, self.name = system, method, name
         self.states = space = method.state_space(system)
@@ -67,6 +67,7 @@ class StepEquations:
         if r.shape != z.shape:
             raise ValueError(f"{self.name}: the residual must have shape {z.shape}, got {r.shape}")
         q = x[: system.space.nq]
+        # the points a at which the method evaluates the gradients c of L
         (points,) = system.mechanics.at_signs([self._gradients.points], q)
         c = self._gradients.symbols
         self._derivatives = LagrangianDerivatives(system, points.shape[0])
@@ -74,6 +75,7 @@ class StepEquations:
         self._point = ca.Function("point", [x, u, z, p], [points])
         self._r = ca.Function("balance", [x, u, z, p, c], [r])
         nq = system.space.nq
+        # all values that must be positive at the end of a step
         domain = system.domain_at(g[:nq])
         self.n_model_domain = domain.shape[0]
         slow = self._turns(g, h)
@@ -85,31 +87,33 @@ class StepEquations:
 
     @property
     def rank(self) -> int:
-        """The rank of r_z, to which redundant constraints add nothing."""
+        """The rank of r_z; redundant constraints do not contribute to it."""
         return self.nz - self.system.n_redundant
 
     @property
     def n_domain(self) -> int:
-        """Number of values that must be positive at the end of a step: `n_model_domain` values of
-        the model's domain, values of the configuration at its start, and `n_turns` values of the
-        velocity at its end.
+        """Number of values that must be positive after a step: `n_model_domain` values for the
+        model's domain, values that tell whether the initial configuration was on its manifold, and
+        `n_turns` values for the final velocity.
         """
         return self._g.size1_out(1)
 
     @cached_property
     def step(self) -> list[ca.Function]:
-        """start, residual, jacobian, readout and terms."""
+        """The functions start, residual, jacobian, readout, terms and, if there are contacts,
+        contacts.
+        """
         x, u, z, p = arguments = self._symbols(4)
-        c = self._derivatives.first(self._stacked(*arguments))
+        c = self._derivatives.first(self._stacked(x, u, z, p))
         s, r, r_z = self._at_zero(x, u, ca.DM.zeros(self.nz), p)
-        r1, names = ca.densify(self._r(*arguments, c)), ["x", "u", "z", "p"]
+        r1, names = ca.densify(self._r(x, u, z, p, c)), ["x", "u", "z", "p"]
         start = [s, ca.densify(r), r_z]
         return [
             ca.Function("start", [x, u, p], start, ["x", "u", "p"], ["s", "r", "r_z"]),
             ca.Function("residual", arguments, [r1], names, ["r"]),
-            ca.Function("jacobian", arguments, [self._jacobian(*arguments)], names, ["r_z"]),
-            ca.Function("readout", arguments, self._g(*arguments, c), names, ["x1", "domain"]),
-            ca.Function("terms", arguments, [self._terms(*arguments, c)], names, ["s"]),
+            ca.Function("jacobian", arguments, [self._jacobian(x, u, z, p)], names, ["r_z"]),
+            ca.Function("readout", arguments, self._g(x, u, z, p, c), names, ["x1", "domain"]),
+            ca.Function("terms", arguments, [self._terms(x, u, z, p, c)], names, ["s"]),
             *self._contacts(),
         ]
 
@@ -120,29 +124,30 @@ class StepEquations:
         x1, lam, mu = (
             ca.SX.sym(n, k) for n, k in zip(("x1", "lam", "mu"), (self.nx, self.ndx, self.nz))
         )
+        # explicit parts first, with c as a symbol; then the chain rule through c = L_a(b)
         y = self.states.local(x1, self._g(x, u, z, p, c)[0])
         phi = ca.dot(lam, y) - ca.dot(mu, self._r(x, u, z, p, c))
         derivatives = [ca.gradient(phi, z), ca.gradient(phi, c)]
         a_z = ca.jacobian(self._point(x, u, z, p), z)
         parts = ca.Function("parts", [*self._plain, x1, lam, mu], [*derivatives, a_z])
-        *arguments, x1, lam, mu = self._symbols(7)
-        b = self._stacked(*arguments)
-        phi_z, phi_c, a_z = parts(*arguments, self._derivatives.first(b), x1, lam, mu)
+        x, u, z, p, x1, lam, mu = arguments = self._symbols(7)
+        b = self._stacked(x, u, z, p)
+        phi_z, phi_c, a_z = parts(x, u, z, p, self._derivatives.first(b), x1, lam, mu)
         gradient = phi_z + a_z.T @ self._derivatives.second_times(b, phi_c)
         names = ["x", "u", "z", "p", "x1", "lam", "mu"]
-        return ca.Function("adjoint", [*arguments, x1, lam, mu], [gradient], names, ["gradient"])
+        return ca.Function("adjoint", arguments, [gradient], names, ["gradient"])
 
     def n_columns(self, parameters: bool) -> int:
-        """Number of variables of the derivatives: dx, u, and p if `parameters`."""
+        """Number of variables of the derivatives: dx, u and, if `parameters`, p."""
         return self.ndx + self.nu + (self.n_parameters if parameters else 0)
 
     def _first(self, parameters: bool = False) -> ca.Function:
-        """First derivatives; with `parameters`, also by the parameters."""
-        arguments = self._symbols(5)
-        b = self._stacked(*arguments[:4])
+        """First derivatives; with `parameters`, also with respect to the parameters."""
+        x, u, z, p, x1 = arguments = self._symbols(5)
+        b = self._stacked(x, u, z, p)
         parts = ca.Function("parts", self._moved_symbols[:6], self._first_parts(parameters))
-        # chain rule: dr/do = r_o + r_c L_ab b_o, and y in the same way
-        r_o, r_c, y_o, y_c, b_o = parts(*arguments, self._derivatives.first(b))
+        # chain rule: dr/do = r_o + r_c L_ab b_o, and the same for y
+        r_o, r_c, y_o, y_c, b_o = parts(x, u, z, p, x1, self._derivatives.first(b))
         second_derivative, n = self._derivatives.second_times(b, b_o), self.n_columns(parameters)
         r, y = r_o + r_c @ second_derivative, y_o + y_c @ second_derivative
         outputs = [r[:, n:], r[:, :n], y[:, :n], y[:, n:]]
@@ -150,13 +155,13 @@ class StepEquations:
         return ca.Function("first", arguments, outputs, ["x", "u", "z", "p", "x1"], names)
 
     def _second(self, parameters: bool = False) -> ca.Function:
-        """Contracted second derivative for phi = lam . y - mu . r; with `parameters`, also by the
-        parameters. With `k = phi_c` and `t = L_aa k` it is
-        `hess_o(phi + t . a) + phi_oc L_ab b_o + (...)^T + b_o^T (L_abb k + L_ba phi_cc L_ab) b_o`.
+        """Contracted second derivative of phi = lam . y - mu . r; with `parameters`, also with
+        respect to the parameters. With `k = phi_c` and `t = L_aa k`, it is `hess_o(phi + t . a) +
+        phi_oc L_ab b_o + (...)^T + b_o^T (L_abb k + L_ba phi_cc L_ab) b_o`.
         """
         x, u, z, p, x1, lam, mu = arguments = self._symbols(7)
         b = self._stacked(x, u, z, p)
-        # phi depends on o directly and by c = L_a(b(o)): k = phi_c weights the third derivative
+        # phi depends on o directly and through c = L_a(b(o)); k = phi_c weights L's derivatives
         c = self._derivatives.first(b)
         weights, parts = self._second_parts(parameters)
         k = weights(x, u, z, p, x1, c, lam, mu)
@@ -164,6 +169,7 @@ class StepEquations:
         oo, co, cc, b_o = parts(x, u, z, p, x1, c, lam, mu, t)
         second_derivative = self._derivatives.second_times(b, b_o)
         mixed = co.T @ second_derivative
+        # third derivatives of L, contracted with k: b_o^T L_abb[k] b_o
         third = b_o.T @ self._derivatives.third_times(b, k, b_o)
         hessian = oo + mixed + mixed.T + third + second_derivative.T @ cc @ second_derivative
         names = ["x", "u", "z", "p", "x1", "lam", "mu"]
@@ -176,17 +182,20 @@ class StepEquations:
         return [self._derivatives.kind.sym(name, size) for name, size in list(sizes.items())[:n]]
 
     def _stacked(self, x: Graph, u: Graph, z: Graph, p: Graph) -> Graph:
-        """Arguments of the Lagrangian's derivatives: all points, and the system's parameters."""
+        """The arguments b of the Lagrangian's derivatives: all points and the parameters."""
         return ca.vertcat(self._point(x, u, z, p), *self._of_system(p))
 
     def _of_system(self, p: Graph) -> Iterator[Graph]:
-        """The parameters without h, one by one: for a scalar, CasADi's slice [:0] is not empty."""
+        """The individual parameters without h. A slice is not used because CasADi's [:0] of a
+        scalar is not empty.
+        """
         return (p[i] for i in range(self.n_parameters - 1))
 
     def _expressions(self, x: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:
         symbols, mechanics = self._step_symbols(x, u, z, h), self.system.mechanics
         r = self.method.residual(symbols)
-        x1 = mechanics.state_of(*self.method.readout(symbols))
+        q1, rho1 = self.method.readout(symbols)
+        x1 = mechanics.state_of(q1, rho1)
         r, x1 = ca.cse(mechanics.at_signs([r, x1], symbols.q))
         return r, x1
 
@@ -195,22 +204,23 @@ class StepEquations:
         return StepSymbols(q, rho, u, z, h, self._gradients)
 
     def _turns(self, x1: ca.SX, h: ca.SX) -> ca.SX:
-        """Numbers that are positive as long as the velocity after a step would rotate no body by
-        half a turn in one more step. Only explicit methods have them: an implicit method that
-        diverges fails to solve its equations, but an explicit one gives no other sign.
+        """Values that are positive unless the velocity after a step would rotate a body by half a
+        turn in the next step. Only explicit methods need them: an implicit method that diverges
+        fails to solve the equations, but an explicit method shows no other sign of divergence.
         """
         system = self.system
         if self.nz or not has_rotations(system.space):
             return ca.SX(0, 1)
         q1, rho1 = system.mechanics.components_of(x1)
+        # v1 = X M^{-1} b + c
         mass, momentum, basis, drift = system.mechanics.inertia(q1, rho1)
         velocity = basis @ factorized(mass)(momentum) + drift
         (velocity,) = system.mechanics.at_signs([velocity], q1)
         return below_half_a_turn(system.space, velocity, h)
 
     def _at_zero(self, x: Graph, u: Graph, z: Graph, p: Graph) -> tuple[Graph, Graph, Graph]:
-        """Sizes of r's terms, r and r_z. The sizes are `|dr/dw| |w|` for w = (x, u); if the
-        Lagrangian's derivatives are called, c counts as a further argument instead of being
+        """The sizes of the terms in r, then r and r_z. The sizes are `|dr/dw| |w|` for w = (x, u).
+        If the Lagrangian's derivatives are function calls, c counts as another argument and is not
         differentiated.
         """
         b = self._stacked(x, u, z, p)
@@ -224,13 +234,15 @@ class StepEquations:
         return ca.densify(scale), self._r(x, u, z, p, c), self._jacobian(x, u, z, p)
 
     def _contacts(self) -> list[ca.Function]:
-        """The velocities at the contacts, in the directions of the impulses; their derivatives by
-        the other unknowns; and the coefficients of friction. Empty without contacts.
+        """The function that returns the contact velocities in the directions of the impulses,
+        their derivatives with respect to the other unknowns, and the friction coefficients. Empty
+        without contacts.
         """
         contacts, (x, u, z, p, _) = self.method.contacts, self._plain
         if contacts is None:
             return []
         symbols = self._step_symbols(x, u, z, p[-1])
+        # w(x, u, y) does not depend on the impulses, the last unknowns
         w = contacts.velocities(symbols)
         outputs = [w, ca.jacobian(w, z[: contacts.first]), contacts.coefficients(symbols)]
         outputs = self.system.mechanics.at_signs(outputs, symbols.q)
@@ -239,24 +251,25 @@ class StepEquations:
 
     @cached_property
     def _terms(self) -> ca.Function:
-        """Sizes of the terms whose round-off adds up in r. The gradients c are arguments here: a
-        sum of derivatives by z and c may cancel, as in `v x p` of a falling body, and would hide
-        the sizes.
+        """Sizes of the terms whose round-off adds up in r. The gradients c are arguments here
+        because derivatives through z and through c may cancel and hide the sizes, for example in
+        `v x p` for a falling body.
         """
         return ca.Function("sizes", self._plain, [rounding_sizes(self._r, self._plain)])
 
     def _jacobian(self, x: Graph, u: Graph, z: Graph, p: Graph) -> Graph:
+        # dr/dz = r_z + r_c L_ab b_z
         b = self._stacked(x, u, z, p)
         r_z, r_c, a_z = self._parts(2)(x, u, z, p, self._derivatives.first(b))
         return r_z + r_c @ self._derivatives.second_times(b, a_z)
 
     def _parts(self, *which: int) -> ca.Function:
-        """r_v, r_c, a_v for some v of x, u, z."""
-        symbols = self._plain
+        """r_v, r_c and a_v, where v contains those of x, u, z that are selected by index."""
+        x, u, z, p, c = symbols = self._plain
         v = ca.vertcat(*(symbols[k] for k in which))
-        r, a = self._r(*symbols), self._point(*symbols[:4])
+        r, a = self._r(x, u, z, p, c), self._point(x, u, z, p)
         return ca.Function(
-            "parts", symbols, [ca.jacobian(r, v), ca.jacobian(r, symbols[4]), ca.jacobian(a, v)]
+            "parts", symbols, [ca.jacobian(r, v), ca.jacobian(r, c), ca.jacobian(a, v)]
         )
 
     @cached_property
@@ -266,16 +279,17 @@ class StepEquations:
 
     @cached_property
     def _moved(self) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """(r, y, a) of moved states."""
+        """(r, y, a) at the varied state retract(x, dx)."""
         x, u, z, p, x1, c, dx = self._moved_symbols
         space = self.states
+        # r and y at retract(x, dx), in local coordinates about x1
         moved = space.retract(x, dx)
         y = space.local(x1, self._g(moved, u, z, p, c)[0])
         return self._r(moved, u, z, p, c), y, self._point(moved, u, z, p)
 
     def _variables(self, parameters: bool) -> tuple[ca.SX, ca.SX]:
-        """(o, b): the variables of the derivatives, and the Lagrangian's arguments that depend on
-        them.
+        """(o, b): the variables of the derivatives, and the arguments of the Lagrangian that
+        depend on them.
         """
         _, u, z, p, _, _, dx = self._moved_symbols
         a = self._moved[2]
@@ -294,6 +308,7 @@ class StepEquations:
         (r, y, a), (o, b) = self._moved, self._variables(parameters)
         lam, mu = ca.SX.sym("lam", self.ndx), ca.SX.sym("mu", self.nz)
         t = ca.SX.sym("t", a.shape[0])
+        # t . a stands for the second derivatives of the points, weighted by t = L_aa k
         phi = ca.dot(lam, y) - ca.dot(mu, r)
         k, arguments = ca.gradient(phi, c), [x, u, z, p, x1, c, lam, mu]
         parts = self._at_rest(

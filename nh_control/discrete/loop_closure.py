@@ -1,4 +1,4 @@
-"""Whether the loops of a mechanism can close at the end of a step that has failed."""
+"""Checks whether the loops of a mechanism can close at the end of a failed step."""
 
 from __future__ import annotations
 
@@ -9,30 +9,32 @@ from nh_control.mechanics.consistent_states import CONSISTENT
 from nh_control.mechanics.system import System
 
 SPREADS = 0.0, 0.05
-"""Sizes of the changes of the configuration from which the searches start."""
+"""Sizes of the random changes to the configuration from which the searches start."""
 TOLERANCE, MAX_EVALUATIONS = 1e-13, 200
-"""Of a search, which takes some 10 ms."""
+"""Tolerance and maximum number of evaluations for a search, which takes about 10 ms."""
 
 REMEDY = (
-    "end the prescribed motion before, start from a configuration that satisfies the constraints, "
-    "or change lengths so that the loop closes"
+    "end the prescribed motion earlier, start from a configuration that satisfies the "
+    "constraints, or change lengths so that the loop closes"
 )
 
 
 def open_loops(system: System, q: np.ndarray, prescribed: np.ndarray) -> str:
-    """The holonomic constraints that no configuration near q (nq) satisfies together with the
-    `prescribed` coordinates, as a sentence; "" where one satisfies all, or the search does not
-    settle.
+    """A sentence about the holonomic constraints that no configuration near q (nq) satisfies
+    together with the `prescribed` coordinates; "" if a configuration satisfies all constraints or
+    no search converges.
 
-    The searches for the least `|h(q1)|^2` start at q and beside it.
+    The searches minimize `|h(q1)|^2`, starting at q and near it.
     """
     n = system.space.nq - len(prescribed)
+    # the configuration at the end of the step, before the search
     q = np.append(q[:n], prescribed)
     if not system.n_holonomic_constraints or _open_rows(system, q)[0].size == 0:
         return ""
     best = _closest(system, q)
     if best is None:
         return ""
+    # no open rows: the loops can close, and the failure has another cause
     rows, gaps = _open_rows(system, best)
     if not rows.size:
         return ""
@@ -46,7 +48,7 @@ def open_loops(system: System, q: np.ndarray, prescribed: np.ndarray) -> str:
 
 
 def _open_rows(system: System, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the constraints that q does not satisfy, and their values."""
+    """The rows of the constraints that q does not satisfy, and their values."""
     values = system.mechanics.consistency(q, system.parameter_values)
     h, sizes = (np.asarray(value)[:, 0] for value in values)
     rows = np.flatnonzero(~(np.abs(h) <= CONSISTENT * sizes))
@@ -54,10 +56,10 @@ def _open_rows(system: System, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _closest(system: System, q: np.ndarray) -> np.ndarray | None:
-    """The configuration with the least sum of squares of the constraints that was found from q, or
-    beside it, with the same prescribed coordinates; None where no search settles.
+    """The configuration with the smallest sum of squared constraints that the searches from q and
+    near it find, with the same prescribed coordinates. None if no search converges.
     """
-    from scipy.optimize import least_squares  # takes long to import
+    from scipy.optimize import least_squares  # slow to import
 
     space, n = system.space, system.space.nv - len(system.prescribed)
     e, base = ca.SX.sym("e", n), ca.SX.sym("q", space.nq)
@@ -65,7 +67,8 @@ def _closest(system: System, q: np.ndarray) -> np.ndarray | None:
     h = system.numeric.holonomic(moved)
     constraints = ca.Function("constraints", [e, base], [h, ca.densify(ca.jacobian(h, e))])
     at_end = ca.Function("moved", [e, base], [moved])
-    rng, found = np.random.default_rng(0), []
+    # min |h(retract(q, (e, 0)))|^2 over the free coordinates e
+    rng, solutions = np.random.default_rng(0), []
     for spread in SPREADS:
         start = spread * rng.normal(size=n)
         if not all(np.isfinite(np.asarray(value)).all() for value in constraints(start, q)):
@@ -79,5 +82,5 @@ def _closest(system: System, q: np.ndarray) -> np.ndarray | None:
             **dict.fromkeys(("ftol", "xtol", "gtol"), TOLERANCE),
         )
         if result.status > 0:
-            found.append((result.cost, np.asarray(at_end(result.x, q))[:, 0]))
-    return min(found, key=lambda each: each[0])[1] if found else None
+            solutions.append((result.cost, np.asarray(at_end(result.x, q))[:, 0]))
+    return min(solutions, key=lambda each: each[0])[1] if solutions else None

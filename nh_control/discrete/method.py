@@ -1,4 +1,4 @@
-"""An integrator: a residual and a read-out."""
+"""Integrators, each defined by a residual and a read-out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Gradients: TypeAlias = Callable[[ca.SX, ca.SX], tuple[ca.SX, ca.SX]]
 
 
 class StepSymbols(NamedTuple):
-    """The symbols of a step from (q, rho) under the input u: the unknowns z, the step h, and
+    """The symbols of a step from (q, rho) under the input u, with the unknowns z, the step h, and
     `gradients(q, v) = (dL/dq, dL/dv)`.
     """
 
@@ -34,12 +34,12 @@ Readout: TypeAlias = Callable[[StepSymbols], tuple[ca.SX, ca.SX]]
 
 @dataclass(frozen=True)
 class ContactUnknowns:
-    """The last unknowns of a step with contacts, from the place `first` in z on: impulses x, then
-    slip bounds psi, by the `blocks` of a contact problem, see `numerics.contact_problem`.
+    """The unknowns that contacts add to a step. They begin at the index `first` of z: impulses x,
+    then slip bounds psi, in the `blocks` of a contact problem (see `numerics.contact_problem`).
 
-    The residual is linear in x. `velocities` are the w (n) that go with the impulses, a function
-    of the other unknowns, and `coefficients` the friction and the bound of every block, one below
-    the other. kappa is the last parameter of the system.
+    The residual is linear in x. `velocities` are the velocities w (n) conjugate to the impulses,
+    as functions of the other unknowns. `coefficients` contains the friction coefficients of all
+    blocks, then their bounds. kappa is the system's last parameter.
     """
 
     first: int
@@ -50,29 +50,30 @@ class ContactUnknowns:
 
 @dataclass(frozen=True)
 class Method:
-    """An integrator: `r(q, rho, u, z, h) = 0` fixes the nz unknowns z, then
-    `(q1, rho1) = g(q, rho, u, z, h)`; Newton starts at z = 0.
+    """An integrator: the nz unknowns z solve `r(q, rho, u, z, h) = 0`, and the next state is
+    `(q1, rho1) = g(q, rho, u, z, h)`. Newton's method starts at z = 0.
 
-    Unknowns are mean velocities and impulses: for a kinetic energy quadratic in v the first
-    iteration finds them to first order in h. `multipliers` are the places in z of the multipliers
-    of holonomic constraints (impulses); the rows of r at the same places are the constraints. Both
-    functions take the `StepSymbols`, and use the Lagrangian by their `gradients` only.
+    Unknowns are mean velocities and impulses. If the kinetic energy is quadratic in v, the first
+    iteration computes them to first order in h. `multipliers` are the indices in z of the
+    multipliers of holonomic constraints (impulses); the rows of r with the same indices are the
+    constraints. Both functions take `StepSymbols` and use the Lagrangian only through their
+    `gradients`.
 
-    A method that needs more memory than (q, rho) names it in `memory`: a state then ends with
-    these numbers, rho in both functions too, and `start(q, rho, u, h)` are those of a state
-    that is made from a configuration and a velocity, for a step under u; zero without it.
+    A method that needs more memory than (q, rho) names the additional numbers in `memory`. They
+    are then the last entries of a state, and of rho in both functions. `start(q, rho, u, h)`
+    returns their initial values for a step under u; by default they are zero.
 
-    `first_order` says that the step moves first-order coordinates by their rates; other methods
-    refuse systems that have some.
+    `first_order` says whether the step integrates the rates of first-order coordinates. Other
+    methods reject systems with such coordinates.
 
-    `redundant` says that r stays solvable where holonomic constraints follow from others: they act
-    on the step by their multipliers alone.
+    `redundant` says whether r can be solved with redundant holonomic constraints. This requires
+    that constraints enter the step only through their multipliers.
 
-    A step with `contacts` starts at the impulses that an interior point finds; Newton's method
-    on all of r follows.
+    A step with `contacts` first computes the impulses by an interior-point method and then solves
+    all of r by Newton's method.
 
-    A composition takes steps by the fractions `substeps` of h in turn, see
-    `DiscreteSystem.composed`.
+    A composition takes consecutive steps by the fractions `substeps` of h (see
+    `DiscreteSystem.composed`).
     """
 
     name: str
@@ -88,20 +89,21 @@ class Method:
     redundant: bool = False
 
     def state_space(self, system: System) -> Space:
-        """States of a system under this method: the system's states, with the memory."""
+        """The space of the system's states, extended by this method's memory."""
+        # x = (q, rho, memory)
         if not self.memory:
             return system.mechanics.state_space
         return Product(system.mechanics.state_space, Rn(*self.memory))
 
     def require_taken(self, system: System) -> None:
-        """Raise ValueError for first-order coordinates that the method would not move, for
-        contacts that it does not know, and for redundant constraints that it cannot solve.
+        """Raise ValueError for first-order coordinates that the method does not integrate, for
+        contacts that it does not support, and for redundant constraints that it cannot solve.
         """
         if system.first_order and not self.first_order:
             raise ValueError(
                 f"{self.name} cannot take {system.name}, which has first-order coordinates "
                 f"{system.first_order}; use midpoint, nonholonomic_midpoint, a composition of "
-                "them or rk4, or declare Method(..., first_order=True) for one that moves them"
+                "them or rk4, or declare Method(..., first_order=True) if the method moves them"
             )
         if system.has_contacts and self.contacts is None:
             raise ValueError(
@@ -117,5 +119,5 @@ class Method:
 
 
 def no_residual(symbols: StepSymbols) -> ca.SX:
-    """The residual (0) of a method without unknowns."""
+    """The empty residual (0) of a method without unknowns."""
     return ca.SX(0, 1)

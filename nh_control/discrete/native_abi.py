@@ -1,4 +1,4 @@
-"""Data with which native loops make the steps of a discrete system."""
+"""Structures that native loops use to step a discrete system."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nh_control.numerics.virtual_machine import FunctionData
 
 
 def address(array: np.ndarray) -> ctypes.c_void_p:
-    """The address of the numbers of a contiguous array, for native code."""
+    """The address of the data of a contiguous array, for native code."""
     return ctypes.c_void_p(array.ctypes.data)
 
 
@@ -25,40 +25,51 @@ class MotionData(ctypes.Structure):
         *((name, ctypes.c_longlong) for name in ("nx", "nw", "nrho", "n_impulses", "rank")),
         ("room", ctypes.c_void_p),
     ]
-    kept: Any
+    references: Any
 
 
 class StepperData(ctypes.Structure):
-    """`struct stepper` of stepper.h, on one thread's workspace."""
+    """`struct stepper` of stepper.h, for one thread's workspace."""
 
     _fields_ = [
         *((name, ctypes.c_void_p) for name in ("step", "arrays", "fractions")),
         *((name, ctypes.c_void_p) for name in ("x", "u", "h", "z", "x1", "warm", "room")),
         *((name, ctypes.c_longlong) for name in ("n", "nx", "nu", "nz", "nq", "n_prescribed")),
     ]
-    kept: Any
+    references: Any
     routine: Any
     address: ctypes.c_void_p
 
     @classmethod
     def of(cls, step: Any, work: Workspace, fractions: np.ndarray) -> StepperData:
-        """The native routine `step` by these fractions of h; nq and n_prescribed are not set."""
-        room = np.empty(len(work.x) + 3 * len(work.z))
+        """The data for the native routine `step` with these fractions of h, without nq and
+        n_prescribed.
+        """
+        # native substeps save the first state and up to three vectors of unknowns here
+        workspace = np.empty(len(work.x) + 3 * len(work.z))
         data = cls(
-            ctypes.cast(step, ctypes.c_void_p).value,
-            ctypes.addressof(work.list),
-            address(fractions),
-            *(address(array) for array in (work.x, work.u, work.p[-1:], work.z, work.x1)),
-            *(address(array) for array in (work.warm, room)),
-            *(len(array) for array in (fractions, work.x, work.u, work.z)),
+            step=ctypes.cast(step, ctypes.c_void_p).value,
+            arrays=ctypes.addressof(work.list),
+            fractions=address(fractions),
+            x=address(work.x),
+            u=address(work.u),
+            h=address(work.p[-1:]),
+            z=address(work.z),
+            x1=address(work.x1),
+            warm=address(work.warm),
+            room=address(workspace),
+            n=len(fractions),
+            nx=len(work.x),
+            nu=len(work.u),
+            nz=len(work.z),
         )
-        data.kept, data.routine = (work, fractions, room), step
+        data.references, data.routine = (work, fractions, workspace), step
         data.address = ctypes.c_void_p(ctypes.addressof(data))
         return data
 
 
 class NativeSystem(NamedTuple):
-    """A discrete system for native loops of one thread: its steps and velocities, and the
+    """A discrete system for native loops in one thread: its steps, its velocities, and the
     functions local(x0, x1, p), retract(x, dx, p) and state(q, v, u, h, p).
     """
 

@@ -1,4 +1,4 @@
-"""C text of a system: its sizes and constants, and the headers that follow from Python."""
+"""C code for a system: its sizes and constants, and headers that are generated from Python."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from nh_control.numerics.amalgamation import amalgamation
 from nh_control.numerics.contact_problem import Block, impulse_count, slip_count
 
 CONSTANTS = (
-    "TARGET",
+    "TOLERANCE",
     "ACCEPT",
     "LEAST",
     "REFRESH",
+    "CLOSE",
     "MAX_ITERATIONS",
     "MAX_HALVINGS",
     "MAX_RATIO",
@@ -21,9 +22,10 @@ CONSTANTS = (
 
 
 def definitions(shapes: Iterable[str]) -> str:
-    """The text of the header `definitions.h`: places of a workspace's arrays in its list,
-    statuses, starts and constants of Newton's iteration.
+    """The text of the header `definitions.h`. It contains the indices of a workspace's arrays in
+    its list, and the statuses, initial guesses and constants for Newton's iteration.
     """
+    # enum of the indices in a workspace's list of addresses
     places = "".join(f"    {array.upper()},\n" for array in shapes)
     statuses, starts = (
         "".join(f"    {name},\n" for name in names) for names in (newton.STATUS, newton.STARTS)
@@ -40,12 +42,12 @@ def definitions(shapes: Iterable[str]) -> str:
 
 
 def macros(values: Mapping[str, object]) -> str:
-    """C text that defines some values."""
+    """C macros that define these values."""
     return "".join(f"#define {name} {value}\n" for name, value in values.items())
 
 
 def native_text(sizes: Mapping[str, object], shapes: Iterable[str], *files: str) -> str:
-    """C text of files of numerics/native for one system of these sizes and arrays."""
+    """The C text of files in numerics/native, for one system with these sizes and arrays."""
     return amalgamation(files, fixed_headers(sizes, shapes))
 
 
@@ -55,10 +57,11 @@ def fixed_headers(
     first: int = 0,
     blocks: Sequence[Block] = (),
 ) -> dict[str, str]:
-    """Headers by their names for code that is compiled for one system, whose impulses of contacts
-    begin at the place `first` among the unknowns. The rank N_RANK of r_z is N_Z by default.
+    """Headers, by name, for code that is compiled for one system. The contact impulses begin at
+    the index `first` of the unknowns. N_RANK, the rank of r_z, is N_Z by default.
     """
     system = macros({"N_RANK": "N_Z"} | dict(sizes))
+    # the contacts of a fixed system are constants of its C code
     if blocks:
         counts = first, impulse_count(blocks), slip_count(blocks), len(blocks)
         names = "N_FIRST", "N_IMPULSES", "N_SLIPS", "N_CONTACTS"

@@ -1,4 +1,4 @@
-"""The outputs of a discrete system as functions of its state, with exact derivatives."""
+"""The outputs of a discrete system as functions of the state, with exact derivatives."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from nh_control.numerics.linear_solves import factorized
 
 
 class OutputMap:
-    """Some outputs of a system, one after another, as functions `y = c(x, u)` (ny) of a state
-    x (nx), at the parameters' values.
+    """The stacked outputs `y = c(x, u)` (ny) of a system as functions of a state x (nx), at given
+    parameter values.
 
-    Values lie in `space`; derivatives are in its local coordinates. `velocity(x)` gives the
-    velocities (N, nw) of a table of states. Evaluated in CasADi's virtual machine. Raises
-    ValueError without any output.
+    Outputs are elements of `space`; derivatives are in its local coordinates. `velocity(x)`
+    returns the velocity (nw) of a state. CasADi's virtual machine evaluates the functions. Raises
+    ValueError if there are no outputs.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class OutputMap:
         velocity: Callable[[np.ndarray], np.ndarray],
     ):
         if not outputs:
-            raise ValueError(f"{system.name} declares no outputs, System(..., outputs=(...))")
+            raise ValueError(f"{system.name} declares no outputs; add System(..., outputs=(...))")
         self.system, self.outputs = system.numeric, tuple(outputs)
         self.names = tuple(name for output in self.outputs for name in output.names)
         self.units = tuple(unit for output in self.outputs for unit in output.number_units)
@@ -46,54 +46,50 @@ class OutputMap:
 
     @cached_property
     def takes_inputs(self) -> bool:
-        """Whether a value depends on the inputs that act."""
+        """Whether any output depends on the acting inputs."""
         q, v, u = self.system.symbols
         return bool(self.system.nu) and bool(ca.depends_on(self._of(q, v, u), u))
 
     def __call__(self, x: ArrayLike, u: ArrayLike | None = None) -> np.ndarray:
-        """Values (ny) at a state x (nx) under the inputs u (nu) that act, or (N, ny) of tables of
-        states and inputs. Only the forces among the inputs count; outputs that do not depend on
-        them need no u. Raises ValueError for another shape, and for missing inputs.
+        """Outputs (ny) at a state x (nx) under the acting inputs u (nu), or (N, ny) for tables of
+        states and inputs. Only the inputs that are forces matter. Outputs that do not depend on
+        them need no u. Raises ValueError for a wrong shape and for missing inputs.
         """
         x = np.asarray(x, dtype=float)
         if x.ndim == 1:
             q = x[: self.system.space.nq]
             return self.values(q, self._velocity(x), u)
-        given = np.zeros(0) if u is None else np.asarray(u, dtype=float)
-        inputs = np.broadcast_to(given, (len(x), given.shape[-1]))
-        rows = [self(*row) for row in zip(x, inputs)]
+        acting = np.zeros(0) if u is None else np.asarray(u, dtype=float)
+        inputs = np.broadcast_to(acting, (len(x), acting.shape[-1]))
+        rows = [self(x_k, u_k) for x_k, u_k in zip(x, inputs)]
         return np.reshape(rows, (len(x), len(self.names)))
 
     def values(self, q: np.ndarray, v: np.ndarray, u: ArrayLike | None = None) -> np.ndarray:
-        """Values (ny) at a configuration q (nq) and velocity v (nw) under inputs u."""
+        """Outputs (ny) at a configuration q (nq) and velocity v (nw) under inputs u."""
         return self._functions("values", q, v, self.inputs(u))[0][:, 0]
 
     def inputs(self, u: ArrayLike | None) -> np.ndarray:
-        """The forces (nu) among the inputs; raises ValueError where they are needed and are None,
-        or are fewer or not finite.
+        """The forces (nu) among the inputs u, by default zero. Raises ValueError if outputs depend
+        on missing forces, if values are missing, or if a value is not finite.
         """
         nu = self.system.nu
+        # missing inputs matter only for outputs with feedthrough
         if u is None or not np.size(u):
             if self.takes_inputs:
                 raise ValueError(
                     f"{self.system.name}: the outputs {self.names} depend on the inputs "
-                    f"{self.system.inputs}; give those that act, u ({nu})"
+                    f"{self.system.inputs}; pass the acting inputs, u ({nu})"
                 )
             return np.zeros(nu)
         return states.numbers(self.system.name, "inputs", np.asarray(u, dtype=float)[:nu], nu)
 
     def expression(self, x: ca.SX, u: ca.SX) -> ca.SX:
-        """The values (ny) at expressions of a state x (nx) and of forces u (nu)."""
-        system = self.system
-        mechanics = system.mechanics
-        q, rho = mechanics.components_of(x[: mechanics.state_space.nq])
-        mass, momentum, basis, drift = mechanics.at_signs(mechanics.inertia(q, rho), q)
-        velocity = basis @ factorized(mass)(momentum) + drift
-        return self._of(q, velocity, u)
+        """The outputs (ny) for a symbolic state x (nx) and symbolic forces u (nu)."""
+        return self._of(x[: self.system.space.nq], velocity_expression(self.system, x), u)
 
     def linearize(self, x: ArrayLike, u: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
-        """C (n, ndx) and D (n, nu) with `local(y, c(retract(x, dx), u + du)) = C dx + D du`, to
-        first order.
+        """The matrices C (n, ndx) and D (n, nu) in
+        `local(y, c(retract(x, dx), u + du)) = C dx + D du` to first order.
         """
         C, D = self._derivatives("linearize", x, self.inputs(u))
         return C, D
@@ -111,7 +107,9 @@ class OutputMap:
     def _derivatives(self) -> Functions:
         x, e = ca.SX.sym("x", self._states.nq), ca.SX.sym("e", self._states.nv)
         u = self.system.symbols[2]
+        # C = d local(y, c(retract(x, e), u)) / de at e = 0, and D the same for u
         here, moved = self.expression(x, u), self.expression(self._states.retract(x, e), u)
+        # y = c(x, u) is a symbol until the derivatives are taken, so that it does not vary with e
         y = ca.SX.sym("y", here.shape[0])
         change = self.space.local(y, moved)
         by = [ca.jacobian(change, e), ca.jacobian(change, u)]
@@ -120,3 +118,13 @@ class OutputMap:
             "linearize", [x, u], [ca.densify(part) for part in at_zero], {"cse": True}
         )
         return Functions(f"{self.system.name}_output_slopes", [function], compiled=False)
+
+
+def velocity_expression(system: System, x: ca.SX) -> ca.SX:
+    """The velocity (nw) `v = X M^{-1} b + c` as an expression in a state x (nx) and the system's
+    parameters.
+    """
+    mechanics = system.mechanics
+    q, rho = mechanics.components_of(x[: mechanics.state_space.nq])
+    mass, momentum, basis, drift = mechanics.at_signs(mechanics.inertia(q, rho), q)
+    return basis @ factorized(mass)(momentum) + drift

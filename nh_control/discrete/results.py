@@ -1,4 +1,4 @@
-"""Results of a step beside the next state: its linearization, its condition, its failure."""
+"""Results of a step other than the next state: linearization, conditioning and failure."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Conditioning:
-    """Condition numbers of a step's equations: of r_z (`jacobian`); of its part M = D2 D1 Ld
-    without constraints and multipliers (`mass`); of Dh(q1) M^{-1} Dh(q0)^T (`constraint`), 1
-    without holonomic constraints [johnson2014 VII]. Infinite if a matrix is singular.
+    """Condition numbers for the equations of a step [johnson2014 VII]: `jacobian` for r_z; `mass`
+    for its block M = D2 D1 Ld without constraints and multipliers; `constraint` for Dh(q1) M^{-1}
+    Dh(q0)^T, which is 1 without holonomic constraints. A condition number is infinite for a
+    singular matrix.
 
-    They do not depend on units. M is scaled so that every momentum has unit mass at the system's
-    nominal configuration. Constraints have unit length in the metric of M: a single constraint is
-    singular if a step turns it by a right angle. For r_z, and for M if a method solves for other
-    unknowns, it is the least condition number in any units of equations and unknowns, the spectral
-    radius of `|a^{-1}| |a|` [bauer1963].
+    Condition numbers do not depend on units. M is scaled such that every momentum has unit mass at
+    the system's nominal configuration. Constraints have unit length in the metric of M, so a
+    single constraint becomes singular if a step rotates it by a right angle. For r_z, and for M if
+    a method solves for other unknowns, the number is the minimum over all units of equations and
+    unknowns. This minimum is the spectral radius of `|a^{-1}| |a|` [bauer1963].
     """
 
     jacobian: float
@@ -39,9 +40,11 @@ class Conditioning:
         masses: np.ndarray | None = None,
         redundant: int = 0,
     ) -> Conditioning:
-        """From r_z (nz, nz), the places of the multipliers, the nominal masses (nrho), see
-        `StateMap.nominal_masses`, and the number of redundant constraints, which are left out.
+        """Compute the condition numbers from r_z (nz, nz), the indices of the multipliers, the
+        nominal masses (nrho) from `StateMap.nominal_masses`, and the number of redundant
+        constraints to leave out.
         """
+        # r_z = [[M, -Dh(q0)^T], [Dh(q1), 0]] up to factors
         m, n = list(multipliers), [i for i in range(len(r_z)) if i not in multipliers]
         mass, toward, impulse = r_z[np.ix_(n, n)], r_z[np.ix_(m, n)], r_z[np.ix_(n, m)]
         if masses is not None and len(masses) == len(n):
@@ -49,26 +52,29 @@ class Conditioning:
             inner = _condition(unit[:, None] * mass * unit)
         else:
             inner = _least_condition(mass)
+        # leave out redundant constraints: keep only independent rows of Dh(q1) M^{-1} Dh(q0)^T
         if redundant and inner < np.inf and np.isfinite(r_z).all():
             after = toward @ np.linalg.solve(mass, impulse)
-            kept = sorted([*n, *(m[i] for i in newton.independent_rows(after, redundant))])
-            places = [kept.index(i) for i in m if i in kept]
-            return cls.of(r_z[np.ix_(kept, kept)], places, masses)
+            independent = sorted([*n, *(m[i] for i in newton.independent_rows(after, redundant))])
+            places = [independent.index(i) for i in m if i in independent]
+            return cls.of(r_z[np.ix_(independent, independent)], places, masses)
         if not m or inner == np.inf:
             return cls(_least_condition(r_z), inner, inner if m else 1.0)
+        # lengths of the constraints in the metric of M, at both ends of the step
         after, before = (
             np.sqrt(np.abs(np.sum(end * np.linalg.solve(mass, end), axis=0)))
             for end in (toward.T, impulse)
         )
-        with np.errstate(all="ignore"):  # a constraint without a length is no number
+        with np.errstate(all="ignore"):  # NaN for a constraint of zero length
             turned = toward @ np.linalg.solve(mass, impulse) / np.outer(after, before)
         return cls(_least_condition(r_z), inner, _condition(turned, 1.0))
 
 
 def _condition(a: np.ndarray, size: float = 0.0) -> float:
-    """Largest singular value, at least `size`, over the smallest."""
+    """The largest singular value (or `size` if that is larger) divided by the smallest one."""
     if not np.isfinite(a).all():
         return np.inf
+    # ratio of the extreme singular values
     values = np.linalg.svd(a, compute_uv=False)
     if not len(values):
         return 1.0
@@ -76,8 +82,8 @@ def _condition(a: np.ndarray, size: float = 0.0) -> float:
 
 
 def _least_condition(a: np.ndarray) -> float:
-    """The least condition number, in the maximum norm, of `diag(x) a diag(y)` for all x, y > 0:
-    the spectral radius of `|a^{-1}| |a|` [bauer1963].
+    """The smallest condition number, in the maximum norm, of `diag(x) a diag(y)` over all x, y >
+    0. It is the spectral radius of `|a^{-1}| |a|` [bauer1963].
     """
     if not np.isfinite(a).all():
         return np.inf
@@ -93,10 +99,11 @@ def _least_condition(a: np.ndarray) -> float:
 
 
 class StepFailed(RuntimeError):
-    """A step's equations could not be solved. It carries the reason, residual, relative error,
-    iterations, condition number of r_z and `conditioning` (both of the last Jacobian), the step
-    and time if they are known, and the name of the `contact` that most likely caused the failure
-    of a step without impulses, else "". A step that is `solved` fails because of where it ends.
+    """Raised if the equations of a step cannot be solved. The attributes are the reason, the
+    residual, the relative error, the number of iterations, the condition number of r_z and
+    `conditioning` (both for the last Jacobian), the step and time if known, and the name of the
+    `contact` that most likely caused the failure, or "". A step that was `solved` failed because
+    its final state is not valid.
     """
 
     def __init__(
@@ -118,23 +125,36 @@ class StepFailed(RuntimeError):
         self.condition = conditioning.jacobian
         self.time = None if step is None else step * h
         self.contact, self._remedy, self._solved = contact, remedy, solved
-        self._about = (system, h, reason, residual, error, iterations, conditioning)
+        self._system, self._h = system, h
         where = "" if step is None else f" at step {step} (t = {step * h:g} s)"
         numbers = (
-            f": residual {residual:.1e} (relative {error:.1e}, tolerance {newton.TARGET:.0e}) "
+            f": residual {residual:.1e} (relative {error:.1e}, tolerance {newton.TOLERANCE:.0e}) "
             f"after {iterations} Newton iterations, condition number {conditioning.jacobian:.1e} "
             f"(M {conditioning.mass:.1e}, Dh M^-1 Dh^T {conditioning.constraint:.1e}), h = {h:g}"
         )
         super().__init__(f"{system}{where}: {reason}{'' if solved else numbers}; {remedy}")
 
     def at_step(self, step: int) -> StepFailed:
-        """The same failure with the step's number."""
-        return StepFailed(*self._about, step, self.contact, self._remedy, self._solved)
+        """The same failure, with the step number added."""
+        return StepFailed(
+            self._system,
+            self._h,
+            self.reason,
+            residual=self.residual,
+            error=self.error,
+            iterations=self.iterations,
+            conditioning=self.conditioning,
+            step=step,
+            contact=self.contact,
+            remedy=self._remedy,
+            solved=self._solved,
+        )
 
 
 class SolvedStep(NamedTuple):
-    """The state x1 (nx) after a step, the unknowns z (nz) that solve its residual, of a
-    composition those of its first substep, and the Newton iterations, of its last one.
+    """The state x1 (nx) after a step, the solution z (nz) of the step's equations, and the number
+    of Newton iterations. For a composition, z belongs to the first substep and the iterations to
+    the last.
     """
 
     x1: np.ndarray
@@ -144,11 +164,13 @@ class SolvedStep(NamedTuple):
 
 @dataclass(frozen=True, init=False)
 class Linearization:
-    """`local(x1, f(retract(x, dx), u + du, p + dp)) = A dx + B du + P dp` to first order: A (ndx,
-    ndx), B (ndx, nu), x1 = f(x, u, p), step h in s; P (ndx, k) for the k parameters asked for.
+    """The linearization `local(x1, f(retract(x, dx), u + du, p + dp)) = A dx + B du + P dp` with A
+    (ndx, ndx), B (ndx, nu), P (ndx, k) for k requested parameters, x1 = f(x, u, p) and the step h
+    (s).
 
     The m multipliers of holonomic constraints change by
-    `multipliers_x dx + multipliers_u du + multipliers_p dp`, (m, ndx), (m, nu) and (m, k).
+    `multipliers_x dx + multipliers_u du + multipliers_p dp`, with matrices (m, ndx), (m, nu) and
+    (m, k).
     """
 
     A: np.ndarray
@@ -173,7 +195,7 @@ class Linearization:
         multipliers_u: np.ndarray,
         multipliers_p: np.ndarray,
     ):
-        # a call for every field, as dataclasses make it, is a tenth of a small robot's A and B
+        # setting each field by a call, as dataclasses do, takes 10 % of a small linearization
         self.__dict__.update(
             A=A,
             B=B,
@@ -195,9 +217,9 @@ class Linearization:
 
     def to_ss(self) -> StateSpace:
         """The linearization as a discrete-time `control.StateSpace` with all states as outputs;
-        raises ImportError without the package `control`.
+        raises ImportError if the package `control` is missing.
         """
-        from control import ss  # takes a second to import, and rosdep may not know it
+        from control import ss  # imported here because it takes a second and may be missing
 
         n, m = self.B.shape
         return ss(self.A, self.B, np.eye(n), np.zeros((n, m)), self.h)

@@ -1,4 +1,4 @@
-"""Whole trajectories: the inputs of all steps, and the steps in one native call."""
+"""Simulation of whole trajectories, with all steps in one native call."""
 
 from __future__ import annotations
 
@@ -17,21 +17,24 @@ from nh_control.numerics import newton
 from nh_control.numerics.library import library
 
 CHUNK = 20_000
-"""Steps of one native call, between which Python sees interrupts."""
+"""Number of steps in one native call. Python handles interrupts between calls."""
 
 _SIMULATE = ctypes.CFUNCTYPE(
     ctypes.c_int,
     ctypes.POINTER(StepperData),
-    *(ctypes.POINTER(ctypes.c_longlong), ctypes.c_longlong, ctypes.c_longlong),
-    *(ctypes.c_void_p, ctypes.c_void_p),
+    ctypes.POINTER(ctypes.c_longlong),
+    ctypes.c_longlong,
+    ctypes.c_longlong,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
 )
-"""A function type whose calls let other threads run; calls of `ctypes.PyDLL` do not."""
+"""A function type that lets other threads run during a call, unlike that of `ctypes.PyDLL`."""
 
 
 def input_rows(where: Any, inputs: ArrayLike | int, steps: int | None, every: int) -> np.ndarray:
-    """Inputs (N, nu) of the discrete system `where`, each held for `every` steps. They are given
-    as a table, as one input (nu) for all `steps`, or, without inputs, as the number of steps. A
-    single input may be given as (N) or as a number.
+    """Inputs (N, nu) for the discrete system `where`, each applied for `every` steps. `inputs` is
+    a table, one input (nu) for all `steps`, or, for a system without inputs, the number of steps.
+    For a system with one input, it may also be a vector (N) or a number.
 
     Raises ValueError for a wrong shape or number.
     """
@@ -39,19 +42,28 @@ def input_rows(where: Any, inputs: ArrayLike | int, steps: int | None, every: in
         raise ValueError(f"{where}: every must be at least 1, got {every}")
     if isinstance(inputs, int | np.integer):
         if steps is not None:
-            raise ValueError(f"{where}: the number of steps is given twice, {inputs} and {steps}")
+            raise ValueError(f"{where}: the number of steps is ambiguous, {inputs} and {steps}")
         steps, inputs = int(inputs), ()
-    u = np.array(inputs, dtype=float, order="C")  # as native code reads it
-    wanted = (where.nu,) if steps is not None else ("N", where.nu)
-    if where.nu == 1 and u.ndim == len(wanted) - 1:
+    if steps is not None and steps < 0:
+        raise ValueError(f"{where}: the number of steps must be 0 or more, got {steps}")
+    if steps is not None and where.nu and np.size(inputs) == 0:
+        zeros = ", ".join(["0.0"] * where.nu)
+        raise ValueError(
+            f"{where} has {where.nu} inputs: pass one input for all {steps} steps, such as "
+            f"[{zeros}], or a table ({steps}, {where.nu})"
+        )
+    u = np.array(inputs, dtype=float, order="C")  # in the layout that native code reads
+    expected = (where.nu,) if steps is not None else ("N", where.nu)
+    # vectors (N) and scalars stand for (N, 1) and (1,)
+    if where.nu == 1 and u.ndim == len(expected) - 1:
         u = u[..., None]
-    if u.ndim != len(wanted) or u.shape[-1] != where.nu:
-        shape = f"({', '.join(map(str, wanted))}{',' if len(wanted) == 1 else ''})"
+    if u.ndim != len(expected) or u.shape[-1] != where.nu:
+        shape = f"({', '.join(map(str, expected))}{',' if len(expected) == 1 else ''})"
         how = "one for all steps, " if steps is not None else ""
         raise ValueError(f"{where}: inputs must have shape {shape}, {how}got {u.shape}")
     if steps is None:
         return u
-    if steps < 0 or steps % every:
+    if steps % every:
         raise ValueError(f"{where}: steps must be a multiple of every = {every}, got {steps}")
     return np.tile(u, (steps // every, 1))
 
@@ -64,16 +76,17 @@ def advance(
     inputs: np.ndarray,
     every: int,
 ) -> tuple[int, StepFailed | ValueError | None]:
-    """Write the states after inputs (N, nu), each held for `every` steps, into table[1:] from
-    the state table[0] by `simulate(work, inputs, every, states)`; `step(x, u)` takes over where
-    that fails. Returns the number of steps, and the error that ended them.
+    """Write the states after inputs (N, nu), each applied for `every` steps from the state
+    table[0], into table[1:], using `simulate(work, inputs, every, states)`. If `simulate` fails,
+    `step(x, u)` takes over for one row. Returns the number of steps and, if they stopped early,
+    the error.
     """
     row = 0
     while row < len(inputs):
         work.x[:] = table[row]
         _, done = simulate(work, inputs[row:], every, table[row + 1 :])
         row += done // every
-        if row < len(inputs):  # a step that failed may have a solution from another start
+        if row < len(inputs):  # another initial guess may lead to a solution
             try:
                 table[row + 1] = _steps(step, table[row], inputs[row], every, row * every)
             except StepFailed as failure:
@@ -91,7 +104,7 @@ def _steps(
     count: int,
     first: int,
 ) -> np.ndarray:
-    """The state after `count` steps under one input, the first of number `first`."""
+    """The state after `count` steps under one input. The first step has the number `first`."""
     for k in range(first, first + count):
         try:
             x = step(x, u)
@@ -103,10 +116,11 @@ def _steps(
 def simulate(
     stepper: StepperData, inputs: np.ndarray, every: int, states: np.ndarray
 ) -> tuple[int, int]:
-    """A status and the number of steps from stepper.x under inputs (N, nu), each held for `every`
-    steps, whose states (N, nx) are written.
+    """Take steps from stepper.x under inputs (N, nu), each applied for `every` steps, and write
+    the states (N, nx). Returns a status and the number of steps.
     """
     done, routine = ctypes.c_longlong(0), _routine()
+    # run in chunks so that Python can handle signals between them
     for end in _ends(every * len(inputs)):
         status = routine(stepper, done, end, every, inputs.ctypes.data, states.ctypes.data)
         if status != newton.CONVERGED:

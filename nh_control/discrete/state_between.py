@@ -1,4 +1,4 @@
-"""The state whose step joins two configurations."""
+"""Finds the state whose step leads from one given configuration to another."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def state_between(
     q1: ArrayLike,
     iterations: int,
 ) -> np.ndarray:
-    """State at q1 whose step from q0 came closest to the configuration q1, by Gauss-Newton on
-    rho0 with the exact derivatives `linearize(x)` of the step; see
-    `DiscreteSystem.state_from_configurations`.
+    """The state at q1 after the step from q0 that ends closest to the configuration q1.
+    Gauss-Newton iterations on rho0 with the step's exact derivatives `linearize(x)` find it (see
+    `DiscreteSystem.state_from_configurations`).
     """
     space, n = states.system.space, states.system.space.nv
     q1 = np.asarray(q1, dtype=float)
@@ -30,18 +30,19 @@ def state_between(
         lin = linearize(x0)
         target = np.concatenate([q1, lin.x1[len(q1) :]])
         A = lin.A[:n, n:]
-        # columns of unit length: the momenta that count do not depend on their units
+        # columns of unit length make the result independent of the units of the momenta
         lengths = np.linalg.norm(A, axis=0)
         lengths[lengths == 0] = 1.0
-        wanted = states.local(lin.x1, target)[:n], states.local(at_rest, target)[:n]
-        scaled = np.linalg.lstsq(A / lengths, np.column_stack(wanted), rcond=None)[0]
+        targets = states.local(lin.x1, target)[:n], states.local(at_rest, target)[:n]
+        scaled = np.linalg.lstsq(A / lengths, np.column_stack(targets), rcond=None)[0]
         change, from_origin = scaled.T / lengths
         x0 = states.retract(x0, np.concatenate([np.zeros(n), change]))
-        # sizes of the momenta, and of those that move the origin to q1: a body may be at rest
+        # relative to the momenta and to those that move the origin to q1, since a body may be at
+        # rest
         size = np.abs(x0[len(q1) :]).max(initial=0.0) + np.abs(from_origin).max(initial=0.0)
         if np.abs(change).max(initial=0.0) <= 1e-12 * size:
             return np.concatenate([q1, linearize(x0).x1[len(q1) :]])
     raise ValueError(
-        f"{states}: no momentum found that joins the configurations {np.asarray(q0).tolist()} "
-        f"and {q1.tolist()} in one step"
+        f"{states}: found no momentum that leads from the configuration "
+        f"{np.asarray(q0).tolist()} to {q1.tolist()} in one step"
     )

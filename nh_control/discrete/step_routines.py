@@ -1,4 +1,4 @@
-"""A step and its derivatives for native algorithms, on a workspace of their own."""
+"""The step and its derivatives for native algorithms, with a separate workspace."""
 
 from __future__ import annotations
 
@@ -20,28 +20,27 @@ HESSIAN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctype
 
 
 class StepRoutines:
-    """Addresses of the native step, its linearization and, for `second` derivatives, the Hessian
-    of a system, on the arrays of `work`; `parametric` ones have all parameters, and h, among the
-    variables of their derivatives.
+    """The addresses of a system's native step, its linearization and, if `second`, its Hessian.
+    These routines work on the arrays of `work`. If `parametric`, derivatives are also taken with
+    respect to all parameters and h.
 
-    Python computes what has no native code, such as second derivatives of trees and derivatives of
-    compositions; `check` raises the errors of these calls after the native algorithm.
-    `takes_solutions` says whether derivatives need only z and x1 in the arrays, after a step that
-    does nothing, `are_native` whether Python computes nothing.
+    Python computes routines without native code, such as second derivatives of trees and
+    derivatives of compositions. After the native algorithm, `check` raises the errors that
+    occurred in these routines. `takes_solutions` says whether derivatives can be computed from z
+    and x1 in the arrays without a step. `are_native` says whether all routines run without Python.
     """
 
     def __init__(self, dsys: DiscreteSystem, second: bool, parametric: bool = False):
         self._engine = dsys.engine.parametric if parametric else dsys.engine
         if second and isinstance(self._engine, Engine):
             self._engine = self._engine.with_second_derivatives
-        self._error = list[BaseException]()
+        self._error, self._second = list[BaseException](), second
         self.dsys, p = dsys, dsys.parameter_values
         self.work = Workspace(self._engine.shapes_at(p))
         self.work.p[:] = p
         self._engine.prepare(self.work, second)
-        engine, native = self._engine, None
-        if not isinstance(engine, ComposedEngine):
-            native = engine.native_derivatives(second)
+        engine, native = self._engine, self._native
+        # callbacks into Python for a composition
         if native is None:
             step, linearize = STEP(self._call("step")), LINEARIZE(self._call("linearize"))
             hessian: Any = HESSIAN(self._call("hessian")) if second else None
@@ -51,12 +50,32 @@ class StepRoutines:
                 hessian = HESSIAN(self._call("hessian"))
         self.takes_solutions = type(engine) is Engine and native is not None
         self.are_native = native is not None and (not second or native[2] is not None)
-        self.kept = step, linearize, hessian
-        self.step, self.linearize, self.hessian = map(_address, self.kept)
+        self.references = step, linearize, hessian
+        self.step, self.linearize, self.hessian = map(_address, self.references)
+
+    @property
+    def _native(self) -> tuple[Any, Any, Any] | None:
+        """The engine's native routines; None if Python computes them."""
+        if isinstance(self._engine, ComposedEngine):
+            return None
+        return self._engine.native_derivatives(self._second)
+
+    @property
+    def are_current(self) -> bool:
+        """Whether these are still the engine's routines, which compiled routines replace when
+        ready.
+        """
+        pairs = zip(self._native or (), (self.step, self.linearize, self.hessian))
+        return all(routine is None or _address(routine) == here for routine, here in pairs)
+
+    def reset(self) -> None:
+        """Reset the arrays to their initial values."""
+        self.work.reset()
+        self.work.p[:] = self.dsys.parameter_values
 
     def unknowns(self, k: int, x: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """The unknowns (nz) of step k from x under u, found from no guess; raises as
-        `DiscreteSystem.step` does, with the number of the step.
+        """The unknowns (nz) of the step from x under u, computed without an initial guess. Raises
+        the same errors as `DiscreteSystem.step`.
         """
         work = self.work
         work.x[:], work.u[:], work.warm[:] = x, u, 0.0
@@ -65,7 +84,9 @@ class StepRoutines:
         return self.dsys.unknowns(x, u)
 
     def check(self) -> None:
-        """Raise the error of a call from native code since the last check."""
+        """Raise the error of any Python routine that native code has called since the last
+        check.
+        """
         if self._error:
             raise self._error.pop()
 
@@ -75,7 +96,7 @@ class StepRoutines:
                 return newton.NOT_FINITE
             try:
                 return int(getattr(self._engine, name)(self.work))
-            except BaseException as error:  # ctypes would drop it
+            except BaseException as error:  # ctypes would ignore it
                 self._error.append(error)
                 return newton.NOT_FINITE
 
@@ -87,5 +108,5 @@ def _address(routine: Any) -> int:
 
 
 def has_fast_hessian(dsys: DiscreteSystem) -> bool:
-    """Whether second derivatives of steps are native, without compiling them."""
+    """Whether second derivatives of steps are native; compiles nothing."""
     return type(dsys.engine) is Engine

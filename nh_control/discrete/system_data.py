@@ -1,4 +1,4 @@
-"""A system for the native step: its sizes, and its functions as addresses."""
+"""A system's data for the native step: its sizes and the addresses of its functions."""
 
 from __future__ import annotations
 
@@ -19,36 +19,43 @@ DERIVATIVES = ("first", "second")
 
 
 class SystemData(ctypes.Structure):
-    """`struct system` of system.h, for native code of one thread."""
+    """`struct system` of system.h, for native code in one thread."""
 
     _fields_ = [
         *((name, ctypes.c_int) for name in (*SIZES, *CONTACT_SIZES)),
         ("blocks", ctypes.c_void_p),
         *((name, FunctionData) for name in (*STEP_FUNCTIONS, *DERIVATIVES)),
     ]
-    kept: dict[str, Any]
+    references: dict[str, Any]
 
     def set(self, name: str, function: FunctionData) -> None:
-        """Set the function of this name."""
+        """Set the function with the given name."""
         setattr(self, name, function)
-        self.kept[name] = function
+        # the structure contains an address only: a reference keeps the function alive
+        self.references[name] = function
 
 
 def system_data(sizes: dict[str, int], first: int, blocks: Sequence[Block]) -> SystemData:
-    """The sizes of a system, and its contacts, whose impulses begin at the place `first` among the
-    unknowns; functions have to be set. The rank N_RANK of r_z is N_Z by default.
+    """The sizes of a system and its contacts, whose impulses begin at the index `first` of the
+    unknowns. The functions must be set afterwards. N_RANK, the rank of r_z, is N_Z by default.
     """
     rows = np.array(blocks, dtype=np.int32).reshape(len(blocks), 4)
-    contacts = first, impulse_count(blocks), slip_count(blocks), len(blocks)
+
     sizes = {"N_RANK": sizes.get("N_Z", 0)} | sizes
-    numbers = (sizes.get(name.upper(), 0) for name in SIZES)
-    data = SystemData(*numbers, *contacts, rows.ctypes.data)
-    data.kept = {"blocks": rows}
+    data = SystemData(
+        **{name: sizes.get(name.upper(), 0) for name in SIZES},
+        n_first=first,
+        n_impulses=impulse_count(blocks),
+        n_slips=slip_count(blocks),
+        n_contacts=len(blocks),
+        blocks=rows.ctypes.data,
+    )
+    data.references = {"blocks": rows}
     return data
 
 
-def room(data: SystemData) -> int:
-    """Numbers that a step needs for itself."""
+def workspace_size(data: SystemData) -> int:
+    """The number of doubles in the workspace of a native step."""
     routine = library()["nh_room"]
     routine.restype = ctypes.c_longlong
     return int(routine(ctypes.byref(data)))

@@ -1,4 +1,4 @@
-"""The arrays in which a step is computed."""
+"""The arrays that a step uses."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike
 from nh_control.discrete.system_data import SystemData
 
 Shapes = dict[str, tuple[int, ...] | np.ndarray | Callable[[], ctypes.Structure]]
-"""Shapes of a workspace's arrays, arrays themselves that all threads read, and what makes the
-functions of one thread.
+"""The shapes of a workspace's arrays. An entry may also be an array that all threads read, or a
+function that returns a structure for one thread.
 """
 
 
 class Workspace:
-    """One thread's arrays by name, and `list`, the addresses of all of them in their order."""
+    """One thread's arrays by name, and the `list` of their addresses in the same order."""
 
     x: np.ndarray
     u: np.ndarray
@@ -45,27 +45,35 @@ class Workspace:
     room: np.ndarray
     jacobians: np.ndarray
     stepper: Any
-    """The step for native loops, once it is used."""
+    """The step's data for native loops, available after first use."""
     generated: Workspace | None
-    """The same arrays with the functions of a generated engine, once it is used."""
+    """The same arrays with the functions of a generated engine, available after first use."""
 
     def __init__(self, shapes: Shapes):
         self.stepper = self.generated = None
-        addresses = list[int]()
+        addresses, self._private = list[int](), list[np.ndarray]()
         for name, shape in shapes.items():
             if callable(shape):
                 data = self.__dict__[name] = shape()
                 addresses.append(ctypes.addressof(data))
             else:
                 array = shape if isinstance(shape, np.ndarray) else np.zeros(shape)
+                # arrays that other threads read are never reset
+                if array is not shape:
+                    self._private.append(array)
                 self.__dict__[name] = array
                 addresses.append(array.ctypes.data)
         self.list = (ctypes.c_void_p * len(addresses))(*addresses)
 
+    def reset(self) -> None:
+        """Set the arrays to zero, except for those that all threads read."""
+        for array in self._private:
+            array.fill(0.0)
+
 
 def assign(array: np.ndarray, value: ArrayLike, where: object, what: str) -> None:
-    """Write a value into an array of the same shape; raises ValueError for another one."""
+    """Write a value into an array of the same shape; raises ValueError for any other shape."""
     shape = value.shape if type(value) is np.ndarray else np.shape(value)
-    if shape != array.shape and (shape or array.shape != (1,)):  # a number will do for one
+    if shape != array.shape and (shape or array.shape != (1,)):  # a number fits (1,)
         raise ValueError(f"{where}: {what} must have shape {array.shape}, got {np.shape(value)}")
     array[...] = value

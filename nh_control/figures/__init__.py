@@ -1,14 +1,30 @@
-"""Figures of runs as files, and of trajectories in matplotlib's axes."""
+"""Figures of runs, which are saved in files, and figures of trajectories in matplotlib axes. Each
+name is imported when it is first used, because only `plot` needs the studies.
+"""
 
 import os
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from nh_control.numerics.compiled import cache_directory, is_private
+from nh_control import _homes_of, _on_demand
+from nh_control.numerics.cache_folder import cache_directory, is_private
 
-if is_private(cache_directory()):
+if TYPE_CHECKING:  # declares the names for editors, type checkers, and `_HOMES`
+    from nh_control.figures import plot as plot
+    from nh_control.figures.convergence import plot_convergence as plot_convergence
+    from nh_control.figures.gallery import save_all as save_all
+    from nh_control.figures.trajectories import plot_trajectory as plot_trajectory
+
+if is_private(cache_directory()):  # matplotlib reads its folder when it is imported
     os.environ.setdefault("MPLCONFIGDIR", str(cache_directory() / "matplotlib"))
-from nh_control.figures import plot  # noqa: E402
-from nh_control.figures.convergence import plot_convergence  # noqa: E402
-from nh_control.figures.gallery import save_all  # noqa: E402  (matplotlib reads its folder on import)
-from nh_control.figures.trajectories import plot_trajectory  # noqa: E402
 
-__all__ = ["plot", "plot_convergence", "plot_trajectory", "save_all"]
+_HOMES = _homes_of(__file__)
+"""Public names and the modules that define them."""
+
+__all__ = [*_HOMES]
+
+_of_home, __dir__ = _on_demand(__name__, _HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    return import_module(f"{__name__}.plot") if name == "plot" else _of_home(name)

@@ -1,5 +1,5 @@
-"""Figures of bodies that rotate without moving: snapshots side by side, because they would cover
-each other.
+"""Figures of bodies that only rotate. The snapshots are drawn side by side, because they would
+cover each other in a single picture.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ VIEW = {"elev": 22, "azim": -55}
 
 
 def only_rotates(run: dict[str, np.ndarray], target: dict[str, np.ndarray]) -> bool:
-    """Return whether no track (N + 1, 3) of the run and the reference moves."""
+    """Return whether all tracks (N + 1, 3) of the run and the reference stay in place."""
     return not any(np.ptp(track, axis=0).any() for track in (*run.values(), *target.values()))
 
 
 def path(result: Result) -> Figure:
-    """Draw the system at equal intervals of time, and its configuration on the reference
-    dashed.
+    """Draw the system at equal time intervals. Dashed lines show its configuration on the
+    reference.
     """
     experiment, trajectory = result.experiment, result.loop.trajectory
     nodes = style.Clock(result, SHOWN).nodes
@@ -34,7 +34,9 @@ def path(result: Result) -> Figure:
         (scene(experiment, trajectory.states[k]), scene(experiment, result.targets[k]))
         for k in nodes
     ]
+    # All panels have the same limits, so sizes are comparable.
     low, high = _bounds(np.vstack([shapes.points for both in drawn for shapes in both]))
+    # Ceiling division.
     rows = -(-len(nodes) // COLUMNS)
     figure = Figure(figsize=(style.WIDTH, 1.95 * rows + 0.35), layout="constrained")
     for place, (k, (shapes, ghost)) in enumerate(zip(nodes, drawn), 1):
@@ -66,7 +68,7 @@ def _draw_ghost(axes: Axes3D, ghost: Scene) -> None:
 
 
 def _bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the corners of a cube around the points."""
+    """Return the lower and upper corners of a cube around the points."""
     low, high = points.min(axis=0), points.max(axis=0)
     center, half = (low + high) / 2, (high - low).max() / 2
     return center - half, center + half

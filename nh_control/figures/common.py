@@ -1,4 +1,4 @@
-"""Figures of every scenario: inputs, energy and residuals, tracking error, and the monitored
+"""The figures for every scenario: inputs, energy and residuals, tracking error, and the monitored
 output.
 """
 
@@ -17,16 +17,18 @@ from nh_control.scenarios.error_metrics import error_unit, input_units
 
 ROUND_OFF = 1e-18
 NEAR = 1.0
-"""A limit is drawn if its distance from the curve is at most this many heights of the curve."""
+"""Maximum distance between a curve and a limit that is drawn, divided by the height of the curve.
+"""
 
 
 def inputs(result: Result, page: int = 0) -> Figure:
-    """Draw the inputs of one of `input_pages`: the input, its limits, the reference's input, and
-    the steps in saturation.
+    """Draw the inputs on one of `input_pages`: each input with its limits, the reference input,
+    and the saturated steps.
     """
     pages = input_pages(result)
     shown = pages[page]
     columns = 1 if len(shown) <= 3 else 2
+    # Ceiling division.
     rows = -(-len(shown) // columns)
     figure = Figure(
         figsize=(style.WIDTH, (2.2 - 0.3 * columns) * rows + 0.6),
@@ -37,6 +39,7 @@ def inputs(result: Result, page: int = 0) -> Figure:
         _input(result, i, panel)
     for panel in panels[len(shown) :]:
         panel.set_visible(False)
+    # Panels are numbered down the columns, and the last panel in each column gets the label.
     for panel in panels[rows - 1 :: rows]:
         panel.set_xlabel("time (s)")
     show_intervals(result, *panels[: len(shown)])
@@ -46,7 +49,7 @@ def inputs(result: Result, page: int = 0) -> Figure:
 
 
 def input_pages(result: Result) -> list[list[int]]:
-    """Return the inputs of every page; the inputs with the largest range come first."""
+    """Return the inputs on each page. Inputs with the largest range come first."""
     inputs = result.loop.trajectory.inputs
     return style.pages([[i] for i in range(inputs.shape[1])], np.ptp(inputs, axis=0))
 
@@ -75,15 +78,15 @@ def _input(result: Result, i: int, panel: Axes) -> None:
     panel.set_ylabel(style.wrapped(label, 20))
     panel.margins(y=0.08)
     style.keep_readable(panel)
-    notes = [f"{met.sum()} of {len(met)} steps at the limit"] * bool(met.any()) + _limits(
-        panel, *result.experiment.tracker.limits[i]
-    )
+    lower, upper = result.experiment.tracker.limits[i]
+    notes = [f"{met.sum()} of {len(met)} steps at the limit"] * bool(met.any())
+    notes += _limits(panel, lower, upper)
     panel.set_title(", ".join(notes), loc="right", fontsize=8, color=style.LIMIT)
 
 
 def _limits(panel: Axes, lower: float, upper: float) -> list[str]:
-    """Draw the limits if the input comes near one of them; otherwise return their text for the
-    title, because distant lines would flatten the curve.
+    """Draw the limits if the input comes near one of them. Otherwise return a note for the title,
+    because distant lines would flatten the curve.
     """
     if not np.isfinite([lower, upper]).any():
         return []
@@ -96,11 +99,12 @@ def _limits(panel: Axes, lower: float, upper: float) -> list[str]:
 
 
 def energy(result: Result) -> Figure:
-    """Draw the plant's energy beside the energy of the reference on the model, the plant's
-    constraint residual, and the distance of the stored numbers from the manifold.
+    """Draw the energy of the plant, the energy of the model along the reference, the plant's
+    constraint residual, and the distance between the states and the manifold.
     """
     loop, model = result.loop, result.experiment.model
     residuals = []
+    # Residual panels are drawn only if there are constraints or manifolds.
     if result.experiment.plant.system.n_velocity_constraints:
         residuals.append(
             (
@@ -138,6 +142,8 @@ def energy(result: Result) -> Figure:
         )
         panel.set_ylabel(label)
         panel.set_yscale("log")
+        # Residuals that are exactly zero have no logarithm, so the axis ends at the round-off
+        # level.
         panel.set_ylim(ROUND_OFF, max(10 * limit, 10 * np.nanmax(residual, initial=0.0)))
     (others or [first])[-1].set_xlabel("time (s)")
     style.head(figure, result, style.handles(first))
@@ -145,8 +151,8 @@ def energy(result: Result) -> Figure:
 
 
 def error(result: Result) -> Figure:
-    """Draw the tracking error: of the whole configuration, with the open loop from the same start,
-    and by parts.
+    """Draw the tracking error of the whole configuration and of its parts. For comparison, also
+    draw the error of a run without feedback that starts from the same state.
     """
     loop = result.loop
     figure = Figure(figsize=(style.WIDTH, 5.6), layout="constrained")
@@ -168,6 +174,8 @@ def error(result: Result) -> Figure:
         )
     e = result.experiment
     whole.set_ylabel(f"configuration error ({error_unit(e.scenario, e.model.system.space)})")
+    # Local coordinates of the error: first the nv coordinates of the configuration, then the
+    # momenta.
     momenta = np.linalg.norm(loop.errors[:, result.experiment.model.system.space.nv :], axis=1)
     curves = [(part.name, part.unit, part.values) for part in result.error_parts] + [
         ("momenta", "SI", momenta)
@@ -192,7 +200,9 @@ def error(result: Result) -> Figure:
     show_intervals(result, whole, parts)
     end = result.experiment.tracker.reference.duration
     for panel in (whole, parts):
+        # If the first or the last state is exact, its round-off would otherwise dominate the axis.
         panel.set_ylim(bottom=max(panel.get_ylim()[0], 1e-9 * total.max()))
+        # The run may continue after the reference ends. The target is then its last state.
         if end < loop.trajectory.duration - loop.trajectory.h / 2:
             panel.axvline(end, color=style.TARGET, linewidth=1.0, linestyle=":")
             panel.annotate(
@@ -206,17 +216,23 @@ def error(result: Result) -> Figure:
 
 
 def show_intervals(result: Result, *panels: Axes) -> None:
-    """Shade gusts and faults that come or go; the legend of the first panel names them."""
+    """Shade the intervals in which gusts and faults are active. The legend of the first panel
+    names them.
+    """
     named: set[str] = set()
-    for one in intervals(result.experiment.options, result.loop.trajectory.duration):
+    for shade in intervals(result.experiment.options, result.loop.trajectory.duration):
         for i, panel in enumerate(panels):
-            label = one.label if i == 0 and one.label not in named else None
-            panel.axvspan(one.start, one.stop, color=one.color, linewidth=0, label=label, zorder=0)
-        named.add(one.label)
+            label = shade.label if i == 0 and shade.label not in named else None
+            panel.axvspan(
+                shade.start, shade.stop, color=shade.color, linewidth=0, label=label, zorder=0
+            )
+        named.add(shade.label)
 
 
 def outputs(result: Result, page: int = 0) -> Figure:
-    """Draw the plant's declared outputs of one of `output_pages`, a panel for each."""
+    """Draw the plant's declared outputs on one of `output_pages`, with one panel for each
+    output.
+    """
     table, pages = result.outputs, output_pages(result)
     shown = pages[page]
     figure = Figure(figsize=(style.WIDTH, 1.6 * len(shown) + 0.6), layout="constrained")
@@ -236,13 +252,13 @@ def outputs(result: Result, page: int = 0) -> Figure:
 
 
 def output_pages(result: Result) -> list[list[int]]:
-    """Return the outputs of every page; those with the largest range come first."""
+    """Return the outputs on each page. Outputs with the largest range come first."""
     values = result.outputs.values
     return style.pages([[i] for i in range(values.shape[1])], np.ptp(values, axis=0))
 
 
 def monitored(result: Result, monitor: MonitoredOutput) -> Figure:
-    """Draw the scenario's monitored output above its limit."""
+    """Draw the scenario's monitored output with its lower limit."""
     times = result.loop.trajectory.times[:-1]
     figure = Figure(figsize=(style.WIDTH, 3.0), layout="constrained")
     panel = figure.subplots()

@@ -1,4 +1,4 @@
-"""Figures of a comparison of integrators: error over processor time, energy and constraints."""
+"""Figures that compare integrators: errors versus processor time, energy, and constraints."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ MARKERS = "osD^v<>Ph"
 
 
 def work_precision(comparison: Comparison) -> Figure:
-    """Draw the error of the final configuration over the processor time of the whole motion."""
+    """Draw the error of the final configuration versus the processor time for the whole motion."""
     figure = Figure(figsize=(style.WIDTH, 5.0), layout="constrained")
     panel = figure.subplots()
     for i, (name, points) in enumerate(comparison.work.items()):
         panel.loglog(
-            [1e3 * p.seconds for p in points],
-            style.positive(np.array([p.error for p in points])),
+            [1e3 * point.seconds for point in points],
+            style.positive(np.array([point.error for point in points])),
             label=name,
             **line_style(name, i, markers=True),
         )
@@ -34,6 +34,7 @@ def work_precision(comparison: Comparison) -> Figure:
         color=style.LIMIT,
         fontsize=8,
     )
+    # Motions that diverge have huge errors, which would compress the other curves.
     panel.set_ylim(top=10.0)
     panel.set_xlabel("processor time (ms)")
     panel.set_ylabel("error of the configuration (rad, m)")
@@ -44,8 +45,8 @@ def work_precision(comparison: Comparison) -> Figure:
 
 
 def energy(comparison: Comparison) -> Figure:
-    """Draw the energy error relative to the largest kinetic energy, and the constraint residual,
-    over time at one step; SciPy's solvers have a tolerance of 1e-6.
+    """Draw the energy error, relative to the largest kinetic energy, and the constraint residual
+    over time for a single step size. The SciPy solvers use a tolerance of 1e-6.
     """
     constrained = (
         comparison.motion.system.n_velocity_constraints
@@ -73,8 +74,9 @@ def _finish(figure: Figure, comparison: Comparison, how: str) -> None:
 
 
 def line_style(name: str, i: int, markers: bool) -> dict[str, Any]:
-    """Return the style of a method's curve; SciPy's solvers are gray and dashed."""
+    """Return the style of a method's curve. The curves of SciPy solvers are gray and dashed."""
     if name in SCIPY:
+        # Gray, because the SciPy solvers are a baseline and do not belong to this package.
         place = SCIPY.index(name)
         color, dash = ("#222222", "#777777", "#aaaaaa")[place], "--"
     else:

@@ -1,4 +1,4 @@
-"""Figure of the contacts of a run: forces, gaps, and margins of the friction cones."""
+"""The figure that shows the contacts in a run: forces, gaps, and margins of the friction cones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nh_control.figures.common import show_intervals
 from nh_control.runs.experiment import Result
 
 MOST = len(style.SERIES)
-"""Largest number of contacts that are drawn, the ones with the largest forces."""
+"""Maximum number of contacts that are drawn. The contacts with the largest forces are chosen."""
 
 
 class _Panel(NamedTuple):
@@ -25,13 +25,14 @@ class _Panel(NamedTuple):
 
 
 def contacts(result: Result) -> Figure:
-    """Draw the normal forces, gaps, frictions and margins of the contacts of a run; raises
-    ValueError for a system without contacts.
+    """Draw the normal forces, gaps, friction forces and friction margins of the contacts in a run.
+    Raises ValueError for a system without contacts.
     """
     table = result.contacts
     if table is None:
-        raise ValueError(f"{result.experiment.plant}: there are no contacts and no grips")
+        raise ValueError(f"{result.experiment.plant}: the system has no contacts and no grips")
     shown = np.argsort(-np.abs(_friction(table) + table.normal).max(axis=0, initial=0.0))[:MOST]
+    # Restore the order of the contacts, so that their colors do not depend on the forces.
     shown.sort()
     panels = list(_panels(table))
     figure = Figure(figsize=(style.WIDTH, 1.7 * len(panels) + 0.8), layout="constrained")
@@ -58,7 +59,7 @@ def _friction(table: ContactTable) -> np.ndarray:
 
 
 def _panels(table: ContactTable) -> Iterator[_Panel]:
-    """The panels to draw: grips have no normal forces and no gaps."""
+    """Return the panels to draw. Grips have no normal forces and no gaps."""
     if np.isfinite(table.gap).any():
         yield _Panel("normal force (N)", table.normal)
         yield _Panel("gap (m)", np.maximum(table.gap, 1e-12), logarithmic=True)

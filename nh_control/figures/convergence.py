@@ -1,11 +1,10 @@
-"""Figures of orders of convergence: errors over steps."""
+"""Figures that show orders of convergence: errors versus step sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -16,27 +15,17 @@ from nh_control.studies.convergence import PARTS, Convergence
 
 def plot_convergence(convergence: Convergence, axes: Any = None) -> np.ndarray:
     """See `Convergence.plot`."""
-    from matplotlib import pyplot
-
-    if axes is not None:
-        drawn: list[Axes] = list(np.atleast_1d(np.asarray(axes, dtype=object)).ravel())
-        if len(drawn) != len(PARTS):
-            raise ValueError(f"plot needs 2 axes, for {' and '.join(PARTS)}; got {len(drawn)}")
+    with style.panels(axes, PARTS, (style.WIDTH, 4.2), len(PARTS)) as drawn:
         _draw(drawn, convergence)
-        return np.array(drawn)
-    with matplotlib.rc_context(style.STYLE):
-        size = (style.WIDTH, 4.2)
-        figure, grid = pyplot.subplots(1, len(PARTS), figsize=size, layout="constrained")
-        drawn = list(grid)
-        _draw(drawn, convergence)
-        motion = convergence.motion
-        title = f"{motion.system.name}, {motion.duration:g} s"
-        figure.suptitle(title, x=0.02, ha="left", fontsize=10)
+        if axes is None:
+            motion = convergence.motion
+            title = f"{motion.system.name}, {motion.duration:g} s"
+            drawn[0].figure.suptitle(title, x=0.02, ha="left", fontsize=10)
     return np.array(drawn)
 
 
 def _draw(axes: Sequence[Axes], convergence: Convergence) -> None:
-    """Draw the errors over h, and the line below which none is fitted."""
+    """Draw the errors versus h, and a line below which errors are excluded from the fit."""
     for panel, part, floor in zip(axes, PARTS, convergence.floor):
         for i, (name, errors) in enumerate(convergence.errors.items()):
             order = getattr(errors, f"{part}_order")

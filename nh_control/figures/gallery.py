@@ -1,4 +1,4 @@
-"""The figures of a run and their files; matplotlib draws with Agg."""
+"""The figures of a run and their files, drawn with matplotlib's Agg backend."""
 
 from __future__ import annotations
 
@@ -9,15 +9,22 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from nh_control.figures import attitude, common, contacts, kept, planar, spatial, stick_figures
+from nh_control.figures import (
+    attitude,
+    common,
+    constraints,
+    contacts,
+    planar,
+    spatial,
+    stick_figures,
+)
 from nh_control.figures.scene import tracks
 from nh_control.figures.style import SCREEN, save
 from nh_control.runs.experiment import Result
-from nh_control.runs.kept_constraints import declared_constraints
 from nh_control.scenarios import Scenario
 
 FLAT_M = 1e-9
-"""Tracks whose points lie this close to a vertical plane are drawn in that plane."""
+"""Maximum distance (m) from a vertical plane at which a track is still drawn in this plane."""
 Draw = Callable[..., Figure]
 SPLIT: dict[Draw, Callable[[Result], list[list[int]]]] = {
     planar.states: planar.state_pages,
@@ -25,25 +32,26 @@ SPLIT: dict[Draw, Callable[[Result], list[list[int]]]] = {
     common.inputs: common.input_pages,
     common.outputs: common.output_pages,
 }
-"""The contents of every page, for figures that may need several; `draw(result, page=i)` draws page
-i.
+"""Figures that may have several pages, with the functions that return the contents of each page.
+`draw(result, page=i)` draws page i.
 """
 
 
 def path(result: Result) -> Figure:
-    """Draw the path over the reference's path, with the system at equal intervals of time.
+    """Draw the path of the run, the path of the reference, and the system at equal time intervals.
 
-    The view follows from the motion: planar bodies from above, motion in a vertical plane from its
-    side, joints as stick figures, bodies that only rotate side by side, other bodies in space.
+    The view depends on the motion. Planar bodies are drawn from above, motions in a vertical plane
+    from the side, joints as stick figures, bodies that only rotate as separate pictures, and other
+    bodies in three dimensions.
     """
     experiment = result.experiment
-    run, target = (
-        tracks(experiment, states) for states in (result.loop.trajectory.states, result.targets)
-    )
+    run = tracks(experiment, result.loop.trajectory.states, result.bodies)
+    target = tracks(experiment, result.targets, result.target_bodies)
     if experiment.scenario.body is not None:
         return planar.path(result, run, target, (0, 1))
     if experiment.scenario.to_bodies is not None and attitude.only_rotates(run, target):
         return attitude.path(result)
+    # A single track with constant y lies in a vertical plane.
     flat = len(run) == 1 and all(
         np.ptp(track[:, 1]) < FLAT_M for track in (*run.values(), *target.values())
     )
@@ -57,12 +65,14 @@ def path(result: Result) -> Figure:
 
 
 def figures(scenario: Scenario, outputs: bool = False) -> dict[str, Draw]:
-    """Return the figures of a scenario's runs by name, with that of declared `outputs` where its
-    system has some; there is no path where nothing can be drawn.
+    """Return the figures of a scenario's runs by name. The figure of the declared `outputs` is
+    included only on request, and the figure of the path only if the scenario has something to
+    draw.
     """
     drawn: dict[str, Draw] = {}
     if scenario.body or scenario.to_bodies or scenario.visual_model().shapes:
         drawn["path"] = path
+    # The states of spatial bodies include quaternions, so physical components are drawn instead.
     drawn["states"] = planar.states if scenario.to_bodies is None else spatial.states
     if scenario.to_bodies and scenario.joints:
         drawn["joints"] = planar.joints
@@ -77,20 +87,24 @@ def figures(scenario: Scenario, outputs: bool = False) -> dict[str, Draw]:
 
 
 def _pages(result: Result) -> dict[str, Draw]:
-    """Return all figures of a run with their further pages: `states`, `states_2`, ..."""
+    """Return all figures of a run by name, with a separate name for each page: `states`,
+    `states_2`, ...
+    """
     drawn: dict[str, Draw] = {}
     e = result.experiment
     every = figures(e.scenario, bool(e.plant.system.outputs))
     if result.contacts is not None:
         every["contacts"] = contacts.contacts
-    if declared_constraints(result):
-        every["constraints"] = kept.constraints
+    if result.declared_constraints:
+        every["constraints"] = constraints.constraints
+    # A free motion has no inputs, and it has no error unless it was perturbed.
     if not e.model.nu:
         del every["inputs"]
         if not result.loop.errors.any():
             del every["error"]
     for name, draw in every.items():
         drawn[name] = draw
+        # The first page has the plain name, and the other pages have numbers.
         further = range(1, len(SPLIT[draw](result)) if draw in SPLIT else 1)
         drawn |= {f"{name}_{i + 1}": partial(draw, page=i) for i in further}
     return drawn
@@ -103,9 +117,10 @@ def save_all(
     formats: Sequence[str] = ("png",),
     style: str = SCREEN,
 ) -> dict[str, str]:
-    """Draw every figure into `folder` in every format (png, svg, pdf) for a "screen", or for a
-    "paper" with the width of a column or "paper-wide" of two; returns {name: file}, of the first
-    format. `progress(name)` is called before each figure.
+    """Draw every figure in every format (png, svg, pdf) and save it in `folder`.
+
+    The style is "screen", "paper" (one column wide) or "paper-wide" (two columns wide). Returns
+    {name: file} for the first format. `progress(name)` is called before each figure.
     """
     files: dict[str, str] = {}
     for name, draw in _pages(result).items():

@@ -1,4 +1,4 @@
-"""Figures of planar motion and of joints: the path, and every state."""
+"""Figures that show planar motions and joints: the path, and every state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from matplotlib.typing import ColorType
-from scipy.spatial import ConvexHull
 
 from nh_control.figures import style
 from nh_control.figures.common import show_intervals
@@ -18,11 +17,13 @@ from nh_control.runs.experiment import Result
 from nh_control.scenarios.error_metrics import coordinate_units, state_label
 
 FILL = 0.2
-"""Opacity of solids."""
+"""Opacity of solids, relative to the opacity of their shapes."""
 TALLEST = 1.2
-"""Largest ratio of height to width of a path's axes."""
+"""Maximum ratio of height to width for the axes of a path."""
 LONG = 18
-"""Letters of a name that is broken into words."""
+"""Maximum length of a label that keeps its underscores. In longer labels they become spaces, where
+the label can be wrapped.
+"""
 
 
 def path(
@@ -31,13 +32,15 @@ def path(
     target: dict[str, np.ndarray],
     plane: tuple[int, int],
 ) -> Figure:
-    """Draw the path over the reference's path with its cusps, and the system at equal intervals of
-    time: edges colored by time, the reference's configuration dashed.
+    """Draw the path with its cusps, the path of the reference, and the system at equal time
+    intervals. The color of the edges shows the time. Dashed lines show the configuration of the
+    reference.
 
-    `run` and `target` are tracks (N + 1, 3), projected onto the coordinate `plane`.
+    `run` and `target` contain a track (N + 1, 3), which is projected onto the coordinate `plane`.
     """
     experiment, states = result.experiment, result.loop.trajectory.states
     (track,), (expected,), clock = run.values(), target.values(), style.Clock(result)
+    # The coordinates of the points that are visible in this view.
     seen = list(plane)
     xy, target_xy = track[:, seen], expected[:, seen]
     run_scenes = [scene(experiment, states[k]) for k in clock.nodes]
@@ -54,6 +57,7 @@ def path(
             ]
         )
     )
+    # Widen the axes of a tall path so that height / width <= TALLEST.
     margin = np.array([max(0.0, (high[1] - low[1]) / TALLEST - (high[0] - low[0])) / 2, 0.0])
     low, high = low - margin, high + margin
     ratio = (high[1] - low[1]) / (high[0] - low[0])
@@ -82,26 +86,26 @@ def path(
 
 
 def states(result: Result, page: int = 0) -> Figure:
-    """Draw the states of one of `state_pages` against the reference."""
+    """Draw the states on one of `state_pages` against the reference."""
     return _curves(result, state_pages(result), page)
 
 
 def state_pages(result: Result) -> list[list[int]]:
-    """Return the states of every page, each coordinate with its momentum; coordinates with the
-    largest range come first.
+    """Return the states on each page. Each coordinate is followed by its momentum, and the
+    coordinates with the largest range come first.
     """
     return _pages(result, result.experiment.model.state_names)
 
 
 def joints(result: Result, page: int = 0) -> Figure:
-    """Draw the coordinates and momenta of the joints of one of `joint_pages` against the
+    """Draw the coordinates and momenta of the joints on one of `joint_pages` against the
     reference.
     """
     return _curves(result, joint_pages(result), page)
 
 
 def joint_pages(result: Result) -> list[list[int]]:
-    """Return the states of the joints of every page."""
+    """Return the joint states on each page."""
     shown = {joint.coordinate for joint in result.experiment.scenario.joints}
     names = result.experiment.model.state_names
     return _pages(result, [name for name in names if _coordinate(name, names) in shown])
@@ -115,6 +119,7 @@ def _coordinate(state: str, names: Sequence[str]) -> str:
 
 def _pages(result: Result, shown: Sequence[str]) -> list[list[int]]:
     names = result.experiment.model.state_names
+    # Pages are ordered by the range of the coordinates.
     moves = dict(zip(names, np.ptp(result.loop.trajectory.states, axis=0)))
     groups: dict[str, list[int]] = {}
     for name in shown:
@@ -123,7 +128,7 @@ def _pages(result: Result, shown: Sequence[str]) -> list[list[int]]:
 
 
 def _curves(result: Result, pages: list[list[int]], page: int) -> Figure:
-    """Draw states against the reference, one panel each, in two columns."""
+    """Draw the states on a page against the reference, in two columns of panels."""
     trajectory, shown, model = result.loop.trajectory, pages[page], result.experiment.model
     units = coordinate_units(result.experiment.scenario, model.system.space)
     rows = -(-len(shown) // 2)
@@ -148,7 +153,7 @@ def _curves(result: Result, pages: list[list[int]], page: int) -> Figure:
 
 
 def mark_cusps(axes: Axes, xy: np.ndarray) -> None:
-    """Draw cusps (N, 2) as dots, with a label if there are any."""
+    """Draw cusps (N, 2) as dots with a label, if there are any."""
     if len(xy):
         axes.plot(
             *xy.T,
@@ -162,9 +167,10 @@ def mark_cusps(axes: Axes, xy: np.ndarray) -> None:
 
 
 def cusps(xy: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """Return the indices of the nodes at which a path (N, 2) with the heading theta (N) changes
-    between forward and backward motion, faster than 2 % of its largest speed.
+    """Return the indices of the nodes where the motion along a path (N, 2) with the heading theta
+    (N) changes between forward and backward. Speeds below 2 % of the largest speed are ignored.
     """
+    # Forward displacement of each step: (x_k+1 - x_k) . (cos theta_k, sin theta_k).
     forward = np.einsum(
         "ki,ki->k", np.diff(xy, axis=0), np.column_stack([np.cos(theta), np.sin(theta)])[:-1]
     )
@@ -176,13 +182,14 @@ def cusps(xy: np.ndarray, theta: np.ndarray) -> np.ndarray:
 def _bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     low, high = points.min(axis=0), points.max(axis=0)
     center, size = (low + high) / 2, (high - low) * 1.04 + 0.1
+    # Even a straight path gets axes with some height.
     size[1] = max(size[1], 0.2 * size[0])
     return center - size / 2, center + size / 2
 
 
 def _draw(axes: Axes, shapes: Scene, ghost: Scene, color: ColorType, plane: list[int]) -> None:
-    """Draw the solids' silhouettes, cables, outlines and body axes, and the reference's first
-    solid dashed.
+    """Draw the silhouettes of solids, the cables, the outlines and the body axes. Dashed lines
+    show the first solid of the reference.
     """
     for solid in ghost.solids[:1]:
         axes.fill(
@@ -208,5 +215,24 @@ def _draw(axes: Axes, shapes: Scene, ghost: Scene, color: ColorType, plane: list
 
 
 def _silhouette(solid: Solid, plane: list[int]) -> np.ndarray:
-    points = np.vstack(solid.faces)[:, plane]
-    return points[ConvexHull(points).vertices]
+    """Return the corners (n, 2) of the convex hull of a solid's points, counterclockwise."""
+    points = np.unique(np.vstack(solid.faces)[:, plane], axis=0)  # sorted by x, then y
+    return np.array([*_lower_hull(points), *_lower_hull(points[::-1])])
+
+
+def _lower_hull(points: np.ndarray) -> list[np.ndarray]:
+    """Return the lower hull of sorted points, without its last corner (Andrew's monotone
+    chain).
+    """
+    hull: list[np.ndarray] = []
+    for point in points:
+        # Remove the corners where the chain does not turn left.
+        while len(hull) > 1 and _turn(hull[-2], hull[-1], point) <= 0:
+            hull.pop()
+        hull.append(point)
+    return hull[:-1]
+
+
+def _turn(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
+    """Return a positive number if the path through the points a, b and c (2) turns left."""
+    return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))

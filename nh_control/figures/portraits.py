@@ -1,4 +1,4 @@
-"""Portraits of the nonholonomic systems: pictures of their motion."""
+"""Portraits of nonholonomic systems, which are pictures of their motions."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ VIEW = {"elev": 38, "azim": -62}
 
 @dataclass(frozen=True)
 class Portrait:
-    """A system with its visual model and its motion from a configuration q (nq) and a velocity v
-    (nw), in steps of h s under the inputs `inputs(t)`.
+    """A system with its visual model and its motion. The motion starts at a configuration q (nq)
+    with a velocity v (nw), has the inputs `inputs(t)`, and is computed in steps of h s.
     """
 
     make: Callable[[], System]
@@ -51,9 +51,11 @@ class Portrait:
     inputs: Callable[[float], list[float]] | None = None
 
     def configurations(self) -> tuple[System, np.ndarray]:
-        """The system and its configurations (steps + 1, nq)."""
+        """Return the system and its configurations (steps + 1, nq)."""
         dsys = nonholonomic_midpoint(self.make(), self.h)
+        # The inputs are evaluated at the midpoints of the steps.
         times = self.h * (np.arange(self.steps) + 0.5)
+        # Systems without an input function coast.
         u = np.zeros((self.steps, dsys.nu))
         if self.inputs is not None:
             u[:] = [self.inputs(t) for t in times]
@@ -145,11 +147,11 @@ PORTRAITS: Mapping[str, Portrait] = {
         250,
     ),
 }
-"""The initial velocities become admissible when the state is computed."""
+"""The portraits by name. Every initial velocity leads to an admissible state."""
 
 
 def sheet(columns: int = 5) -> Figure:
-    """Draw all portraits in one figure."""
+    """Draw all portraits in a single figure."""
     rows = -(-len(PORTRAITS) // columns)
     figure = Figure(figsize=(2.6 * columns, 2.5 * rows), layout="constrained")
     for place, (name, portrait) in enumerate(PORTRAITS.items(), 1):
@@ -162,7 +164,9 @@ def sheet(columns: int = 5) -> Figure:
 
 
 def draw(axes: Axes3D, portrait: Portrait) -> None:
-    """Draw the system at equal intervals of time, colored by time, and its trail."""
+    """Draw the system at equal time intervals, in colors that show the time, and draw its
+    trail.
+    """
     system, configurations = portrait.configurations()
     visual = portrait.visual(system.parameters)
     trail = np.array(
@@ -171,6 +175,7 @@ def draw(axes: Axes3D, portrait: Portrait) -> None:
     axes.plot(*trail.T, color=style.RUN, linewidth=1.2, zorder=2)
     points = [trail]
     colors = matplotlib.colormaps["viridis"]
+    # Nodes at equal time intervals.
     for k in np.linspace(0, len(configurations) - 1, SHOWN).round().astype(int):
         shapes = visual_scene(visual, system.parameters, configurations[k])
         draw_scene(axes, shapes, colors(0.92 * k / len(configurations)))
@@ -179,11 +184,12 @@ def draw(axes: Axes3D, portrait: Portrait) -> None:
 
 
 def fit(axes: Axes3D, points: np.ndarray, view: Mapping[str, float]) -> None:
-    """Show points (n, 3) at the same scale in all directions, without axes; `view` contains the
-    arguments of `Axes3D.view_init`.
+    """Show points (n, 3) at the same scale in all directions and hide the axes. `view` contains
+    the arguments of `Axes3D.view_init`.
     """
     low, high = points.min(axis=0), points.max(axis=0)
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
+    # For equal scales, the box has the proportions of the data.
     axes.set_box_aspect(high - low, zoom=1.0)
     axes.view_init(**view)
     axes.set_axis_off()

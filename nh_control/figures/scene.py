@@ -1,5 +1,5 @@
-"""Geometry of a run's figures: the solids, cables and outline of the scenario's visual model, body
-axes, and the tracks of bodies.
+"""Geometry for figures of runs: the solids, cables and outlines of the scenario's visual model,
+the axes of bodies, and their tracks.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from nh_control.scenarios.visual_model import Color, Pose, Shape, VisualModel
 
 AXIS_M = 0.22
 MIN_MOTION = 0.1
-"""Least motion between two drawn scenes, as a part of the system's size."""
+"""Minimum motion between two drawn scenes, relative to the size of the system."""
 AXIS_COLORS = ("#d1495b", "#2a9d6f", "#1f4fb4")
 CIRCLE = np.column_stack(
     [np.cos(np.linspace(0, 2 * np.pi, 25)), np.sin(np.linspace(0, 2 * np.pi, 25)), np.zeros(25)]
 )
 RECTANGLE = np.array([[-1, 0, -1], [1, 0, -1], [1, 0, 1], [-1, 0, 1]])
-"""Corners in the plane of x and z."""
+"""Corners of a square in the x-z plane."""
 
 
 @dataclass(frozen=True)
 class Solid:
-    """Faces, (n, 3) each in m, with their color and opacity."""
+    """The faces of a shape, each (n, 3) in m, with their color and opacity."""
 
     faces: list[np.ndarray]
     color: Color
@@ -39,8 +39,8 @@ class Solid:
 
 @dataclass(frozen=True)
 class Scene:
-    """The visible geometry of one state: solids, cables and outlines as lines (n, 3) in m, and
-    body axes as lines with their color.
+    """The visible geometry of a state: solids, cables and outlines as lines (n, 3) in m, and body
+    axes as colored lines.
     """
 
     solids: list[Solid] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Scene:
 
     @property
     def points(self) -> np.ndarray:
-        """All points (n, 3)."""
+        """All points (n, 3) in the scene."""
         solids = [face for solid in self.solids for face in solid.faces]
         return np.vstack(
             [
@@ -64,30 +64,33 @@ class Scene:
 
 
 def scene(experiment: Experiment, x: np.ndarray) -> Scene:
-    """Return the scene of the plant in state x (nx) of the model. Axes are drawn for bodies with
-    inputs or, without a visual model, for all bodies; sticks of systems without both.
+    """Return the scene of the plant in state x (nx) of the model. Bodies that are driven by inputs
+    have axes. If the scenario has no visual model, the scene contains only the axes of all bodies
+    or, if there are no bodies, the default visual model.
     """
     scenario, parameters = experiment.scenario, experiment.plant_parameters
     poses = _body_poses(experiment, x)
+    # The default visual model of a body would only repeat these axes.
     if scenario.visual is None and poses:
         return Scene(axes=[line for pose in poses.values() for line in _axes(pose)])
     visual = scenario.visual_model(parameters, experiment.tracker.reference.name)
+    # Arrows that show inputs mark the driven bodies.
     driven = {arrow.frame for arrow in visual.arrows}
     axes = [line for frame, pose in poses.items() if frame in driven for line in _axes(pose)]
     return replace(visual_scene(visual, parameters, experiment.model.configuration(x)), axes=axes)
 
 
 def distinct_scenes(scenes: Sequence[Scene]) -> list[int]:
-    """Return the indices of scenes that do not cover each other: the first one, and each scene in
-    which a point has moved by MIN_MOTION of the size since the last chosen one.
+    """Return the indices of scenes that do not cover each other: the first scene, and each scene
+    in which a point has moved by at least MIN_MOTION times the size since the last chosen scene.
     """
-    kept = [0]
+    chosen = [0]
     size = np.linalg.norm(np.ptp(scenes[0].points, axis=0))
-    for i, one in enumerate(scenes):
-        moved = np.linalg.norm(one.points - scenes[kept[-1]].points, axis=1)
-        if moved.max(initial=0.0) >= MIN_MOTION * size and i:
-            kept.append(i)
-    return kept
+    for i, candidate in enumerate(scenes):
+        distances = np.linalg.norm(candidate.points - scenes[chosen[-1]].points, axis=1)
+        if distances.max(initial=0.0) >= MIN_MOTION * size and i:
+            chosen.append(i)
+    return chosen
 
 
 def visual_scene(visual: VisualModel, parameters: Any, q: np.ndarray) -> Scene:
@@ -106,19 +109,25 @@ def visual_scene(visual: VisualModel, parameters: Any, q: np.ndarray) -> Scene:
     )
 
 
-def tracks(experiment: Experiment, states: np.ndarray) -> dict[str, np.ndarray]:
-    """Return positions (N, 3) at states (N, nx) by name: of bodies in space, of the planar body,
-    or of the frame that the visual model names as its trail, if it names one.
+def tracks(
+    experiment: Experiment,
+    states: np.ndarray,
+    bodies: Sequence[Sequence[BodyState]] | None = None,
+) -> dict[str, np.ndarray]:
+    """Return positions (N, 3) at the states (N, nx) by name. They belong to the spatial bodies, to
+    the planar body, or to the visual model's trail, if there is one. `bodies` is the result of
+    `Experiment.bodies`, if it is known.
     """
     scenario, parameters = experiment.scenario, experiment.plant_parameters
     model = experiment.model
     if scenario.to_bodies is not None:
-        columns = list(zip(*(bodies_of(experiment, x) for x in states)))
         return {
-            column[0].frame: np.array([body.position for body in column]) for column in columns
+            column[0].frame: np.array([body.position for body in column])
+            for column in zip(*(experiment.bodies(states) if bodies is None else bodies))
         }
     if scenario.body is not None:
         xy = [model.state_names.index(coordinate) for coordinate in scenario.body.coordinates[1:]]
+        # The height of a planar body is constant.
         z = np.full(len(states), scenario.body.z)
         return {scenario.body.frame: np.column_stack([states[:, xy], z])}
     visual = scenario.visual_model(parameters)
@@ -134,30 +143,20 @@ def tracks(experiment: Experiment, states: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def bodies_of(experiment: Experiment, x: np.ndarray) -> tuple[BodyState, ...]:
-    """Return the plant's bodies in space in state x (nx) of the model; empty for other
-    scenarios.
-    """
-    model, to_bodies = experiment.model, experiment.scenario.to_bodies
-    return (
-        ()
-        if to_bodies is None
-        else to_bodies(experiment.plant_parameters, model.configuration(x), model.velocity(x))
-    )
-
-
 def _body_poses(experiment: Experiment, x: np.ndarray) -> dict[str, Pose]:
-    """Return the poses of the plant's bodies in state x (nx) of the model, by frame: bodies in
-    space, or the planar body on the ground.
+    """Return the poses of the plant's spatial bodies or of its planar body, by frame, in state x
+    (nx) of the model.
     """
     scenario, model = experiment.scenario, experiment.model
     poses = {
         body.frame: Pose(body.position, quat2mat(body.quaternion_wxyz))
-        for body in bodies_of(experiment, x)
+        for body in experiment.bodies(x[None])[0]
     }
     if scenario.body is not None:
-        place = [x[model.state_names.index(name)] for name in scenario.body.coordinates]
-        poses[scenario.body.frame] = scenario.body.pose(*place)
+        theta, planar_x, planar_y = (
+            x[model.state_names.index(name)] for name in scenario.body.coordinates
+        )
+        poses[scenario.body.frame] = scenario.body.pose(theta, planar_x, planar_y)
     return poses
 
 
@@ -177,6 +176,7 @@ def _outlines(visual: VisualModel, poses: Mapping[str, Pose]) -> list[np.ndarray
 
 
 def _placed(faces: list[np.ndarray], shape: Shape, pose: Pose) -> list[np.ndarray]:
+    # From shape to frame: offset + R_roll y. From frame to world: x + R y.
     rotation = axangle2mat([1.0, 0.0, 0.0], shape.roll)
     return [
         pose.position + (np.array(shape.offset) + face @ rotation.T) @ pose.rotation.T
@@ -185,20 +185,26 @@ def _placed(faces: list[np.ndarray], shape: Shape, pose: Pose) -> list[np.ndarra
 
 
 def _faces(shape: Shape) -> list[np.ndarray]:
-    """Return the faces of a shape about its center: six for a box, both ends of a cylinder and two
-    rectangles through its axis, three circles for a sphere.
+    """Return the faces of a shape, relative to its center. A box has six faces, a cylinder has its
+    two ends and two rectangles through its axis, and a sphere has three circles.
     """
     half = np.array(shape.extents) / 2
     if shape.kind == "box":
+        # The corners differ in their signs. On each face one sign is fixed, and the corners run
+        # through the other two.
         corners = {signs: half * signs for signs in product((-1, 1), repeat=3)}
         return [
             np.array(
-                [corners[_corner(axis, side, *ab)] for ab in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
+                [
+                    corners[_corner(axis, side, a, b)]
+                    for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1))
+                ]
             )
             for axis in range(3)
             for side in (-1, 1)
         ]
     if shape.kind == "cylinder":
+        # The extents are diameters, and the circle has radius 1.
         ends = [half * CIRCLE + [0.0, 0.0, side * half[2]] for side in (-1, 1)]
         return ends + [half * RECTANGLE, half * RECTANGLE[:, [1, 0, 2]]]
     return [half * np.roll(CIRCLE, axis, axis=1) for axis in range(3)]

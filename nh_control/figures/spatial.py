@@ -1,10 +1,8 @@
-"""Figures of bodies in space: their paths in three dimensions, and the components of their
-motion.
-"""
+"""Figures of spatial bodies: paths in three dimensions, and the components of the motions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from typing import Any
 
@@ -17,30 +15,32 @@ from matplotlib.ticker import MaxNLocator
 from matplotlib.typing import ColorType
 from mpl_toolkits.mplot3d import Axes3D, proj3d
 from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
-from transforms3d.quaternions import quat2mat
 
 from nh_control.figures import style
 from nh_control.figures.common import show_intervals
-from nh_control.figures.scene import Scene, bodies_of, distinct_scenes, scene
-from nh_control.runs.experiment import Experiment, Result
+from nh_control.figures.scene import Scene, distinct_scenes, scene
+from nh_control.geometry import quaternion
+from nh_control.runs.experiment import Result
+from nh_control.scenarios import BodyState
 
 VIEW = {"elev": 28, "azim": -62}
 SHOWN = 8
 FILL = 0.3
-"""Opacity of solids."""
+"""Opacity of solids, relative to the opacity of their shapes."""
 BOX = 0.85
-"""Part of the axes' width or height that the box fills; labels need the rest."""
+"""Fraction of the axes' width or height that the box fills. The labels need the rest."""
 QUANTITIES = ("position (m)", "velocity (m/s)", "body z axis", "body rates (rad/s)")
-"""The quantities shown of a body."""
+"""The quantities that are drawn for each body."""
 TICKS, LABEL_PAD = 6, 8.0
-"""Largest number of ticks of the longest side; distance of labels from ticks in points."""
+"""Maximum number of ticks on the longest side, and distance (pt) between labels and ticks."""
 LABELS_IN, LEGEND_IN = 0.45, 0.55
-"""Heights of the labels below and of title and legend above, in inches."""
+"""Heights (in) of the labels at the bottom, and of the title and the legend at the top."""
 
 
 def path(result: Result, run: dict[str, np.ndarray], target: dict[str, np.ndarray]) -> Figure:
-    """Draw tracks (N + 1, 3), the reference and shadow of the first track, and the system at equal
-    intervals of time: colored by time, the reference's configuration dashed.
+    """Draw the tracks (N + 1, 3), the reference, the shadow of the first track, and the system at
+    equal time intervals in colors that show the time. Dashed lines show the configuration of the
+    reference.
     """
     experiment, states = result.experiment, result.loop.trajectory.states
     clock = style.Clock(result, SHOWN)
@@ -60,6 +60,7 @@ def path(result: Result, run: dict[str, np.ndarray], target: dict[str, np.ndarra
     )
     figure = Figure(figsize=(style.WIDTH, style.WIDTH))
     axes = _axes(figure, low, high)
+    # The first body, such as a payload, is emphasized and casts a shadow.
     first, *others = run
     axes.plot(
         *run[first].T,
@@ -77,6 +78,7 @@ def path(result: Result, run: dict[str, np.ndarray], target: dict[str, np.ndarra
     for shapes, ghost, color in drawn:
         _draw_ghost(axes, ghost)
         draw_scene(axes, shapes, color)
+    # The enlarged box may extend beyond the axes.
     for artist in (*axes.lines, *axes.collections):
         artist.set_clip_on(False)
     clock.bar(figure, cax=figure.add_axes((0.91, 0.2, 0.015, 0.55)))
@@ -99,11 +101,12 @@ def path(result: Result, run: dict[str, np.ndarray], target: dict[str, np.ndarra
 
 
 def states(result: Result) -> Figure:
-    """Draw position, velocity, z axis and angular velocity of every body by components, against
+    """Draw the components of each body's position, velocity, z axis and angular velocity against
     the reference.
     """
-    experiment, trajectory = result.experiment, result.loop.trajectory
-    run, target = (_motions(experiment, table) for table in (trajectory.states, result.targets))
+    trajectory = result.loop.trajectory
+    run, target = _motions(result.bodies), _motions(result.target_bodies)
+    # Quantities that remain constant are omitted.
     rows = _moving_rows(run) or range(len(QUANTITIES))
     size = (max(style.WIDTH, 3.2 * len(run)), 1.65 * len(rows) + 0.6)
     figure = Figure(figsize=size, layout="constrained")
@@ -136,7 +139,7 @@ def states(result: Result) -> Figure:
 
 
 def _moving_rows(run: dict[str, tuple[np.ndarray, ...]]) -> list[int]:
-    """Return the indices of the `QUANTITIES` that change for any body."""
+    """Return the indices of the `QUANTITIES` that change for at least one body."""
     return [
         row
         for row in range(len(QUANTITIES))
@@ -148,26 +151,25 @@ def _visible(panels: Iterable[Axes]) -> list[Axes]:
     return [panel for panel in panels if panel.get_visible()]
 
 
-def _motions(experiment: Experiment, states: np.ndarray) -> dict[str, tuple[np.ndarray, ...]]:
-    """Positions, velocities, z axes and body rates of the bodies by name, (N, 3) each."""
-    out = {}
-    for column in zip(*(bodies_of(experiment, x) for x in states)):
-        rows = [
-            (
-                b.position,
-                b.linear_velocity,
-                quat2mat(b.quaternion_wxyz)[:, 2],
-                b.angular_velocity_body,
-            )
-            for b in column
-        ]
-        out[column[0].frame] = tuple(np.array(values) for values in zip(*rows))
+def _motions(nodes: Sequence[Sequence[BodyState]]) -> dict[str, tuple[np.ndarray, ...]]:
+    """Return positions, velocities, z axes and body rates, each (N, 3), by the names of the
+    bodies.
+    """
+    out: dict[str, tuple[np.ndarray, ...]] = {}
+    for column in zip(*nodes):
+        wxyz = np.array([body.quaternion_wxyz for body in column])
+        out[column[0].frame] = (
+            np.array([body.position for body in column]),
+            np.array([body.linear_velocity for body in column]),
+            quaternion.z_axes(wxyz),
+            np.array([body.angular_velocity_body for body in column]),
+        )
     return out
 
 
 def _bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Corners of a box around the points in which no side is shorter than a third of the
-    longest.
+    """Return the lower and upper corners of a box around the points. Each side is at least a third
+    of the longest side.
     """
     low, high = points.min(axis=0), points.max(axis=0)
     size = high - low
@@ -177,8 +179,8 @@ def _bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _axes(figure: Figure, low: np.ndarray, high: np.ndarray) -> Axes3D:
-    """Return axes of a box with the same scale in all directions; the height of the figure is
-    fitted to the box.
+    """Return axes with equal scales in all directions. The height of the figure is adapted to the
+    box of the axes.
     """
     axes: Axes3D = figure.add_axes(
         (0, 0, 1, 1),
@@ -191,16 +193,21 @@ def _axes(figure: Figure, low: np.ndarray, high: np.ndarray) -> Axes3D:
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
     axes.set_box_aspect(high - low)
     axes.view_init(**VIEW)
-    x, y, _ = proj3d.proj_transform(*np.array(list(product(*zip(low, high)))).T, axes.get_proj())
+    # Project the corners of the box, and zoom so that its larger extent fills the fraction BOX of
+    # the axes.
+    xs, ys, zs = np.array(list(product(*zip(low, high)))).T
+    x, y, _ = proj3d.proj_transform(xs, ys, zs, axes.get_proj())
     size = np.ptp(axes.transLimits.transform(np.column_stack([x, y])), axis=0)
     axes.set_box_aspect(high - low, zoom=BOX / size.max())
+    # Shorter sides get fewer ticks.
     sides = (high - low) / max(high - low)
-    pad = LABEL_PAD / sides[:2].max()  # matplotlib scales it with the box's width
+    pad = LABEL_PAD / sides[:2].max()  # matplotlib multiplies this by the width of the box
     for axis, side in zip((axes.xaxis, axes.yaxis, axes.zaxis), sides):
         axis.set_major_locator(MaxNLocator(max(2, round(TICKS * side)), steps=[1, 2, 5, 10]))
     axes.yaxis.labelpad, axes.zaxis.labelpad = LABEL_PAD, pad
     axes.tick_params(axis="z", pad=pad / 2)
     side, empty = 0.9 * style.WIDTH, 1 - BOX * size[1] / size.max()
+    # Matplotlib centers the box in a square. Cut off the empty part of the square's height.
     height = side * (1 - empty) + LABELS_IN + LEGEND_IN
     figure.set_size_inches(style.WIDTH, height)
     axes.set_position(
@@ -222,8 +229,10 @@ def _draw_ghost(axes: Axes3D, ghost: Scene) -> None:
 
 
 def draw_scene(axes: Axes3D, shapes: Scene, color: ColorType) -> None:
-    """Draw solids, cables, outlines and body axes, lines in this color, at the axes' limits."""
-    axes.autoscale(False)  # matplotlib 3.11 would scale by the rows that pad the shorter faces
+    """Draw solids, cables, outlines and body axes, with lines in the given color. The limits of
+    the axes do not change.
+    """
+    axes.autoscale(False)  # matplotlib 3.11 would include padding rows in the limits
     faces = [
         (face, (*solid.color, FILL * solid.opacity))
         for solid in shapes.solids
@@ -253,6 +262,8 @@ def draw_scene(axes: Axes3D, shapes: Scene, color: ColorType) -> None:
 def _add(
     axes: Axes3D, collection: Callable[..., Any], parts: list[np.ndarray], **line_style: Any
 ) -> None:
-    """Add a collection unless it is empty, which matplotlib refuses."""
+    """Add a collection unless it is empty, because matplotlib does not accept empty
+    collections.
+    """
     if parts:
         axes.add_collection3d(collection(parts, **line_style))

@@ -1,4 +1,4 @@
-"""Stick figures: the motion of a visual model, for scenarios that only have joints."""
+"""Stick figures that show motions, for scenarios that only have joints."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from nh_control.scenarios.visual_model import Pose, VisualModel
 
 SHOWN = 6
 ELEVATION, AZIMUTH = np.radians([15.0, 40.0])
-"""Direction of the view, without perspective."""
+"""Viewing direction (rad) of an orthographic projection."""
 GAP_M, POINTS_PER_IN, CABLE = 0.15, 72.0, 0.6
-"""Gap between two stick figures in m, points per inch, and width of a cable in points."""
+"""Gap between stick figures (m), points per inch, and width of a cable (pt)."""
 
 Snapshot: TypeAlias = tuple[str, Mapping[str, Pose], Mapping[str, Pose] | None]
-"""A title, the poses of the run, and the poses of the reference or None."""
+"""A title, the poses of the run, and the poses of the reference (or None)."""
 
 
 def path(result: Result) -> Figure:
-    """Draw the system at equal intervals of time, side by side, over its reference (dashed)."""
+    """Draw the system at equal time intervals, side by side, with the reference in dashed
+    lines.
+    """
     scenario, trajectory = result.experiment.scenario, result.loop.trajectory
     configuration = result.experiment.model.configuration
     visual = scenario.visual_model(reference=result.experiment.tracker.reference.name)
@@ -50,8 +52,8 @@ def path(result: Result) -> Figure:
 
 
 def draw(visual: VisualModel, snapshots: Sequence[Snapshot]) -> Figure:
-    """Draw stick figures side by side: the longest axes of boxes, cylinders and spheres in their
-    colors and widths, and the cables.
+    """Draw stick figures side by side. Each shape becomes a stick along its longest axis, with its
+    color and width, and each cable is also a stick.
     """
     flat = [
         [None if poses is None else _flat(visual, poses) for poses in pair]
@@ -67,6 +69,7 @@ def draw(visual: VisualModel, snapshots: Sequence[Snapshot]) -> Figure:
     )
     axes = figure.add_subplot(aspect="equal", xlim=(0, len(flat) * size[0]), ylim=(0, size[1]))
     axes.set_axis_off()
+    # Line widths are in points, so the scale of the figure converts them from meters.
     points_per_m = POINTS_PER_IN * style.WIDTH / (len(flat) * size[0])
     widths = [
         max(CABLE, points_per_m * sorted(shape.extents)[1]) for shape in visual.line_shapes
@@ -88,14 +91,14 @@ def draw(visual: VisualModel, snapshots: Sequence[Snapshot]) -> Figure:
 
 
 def _flat(visual: VisualModel, poses: Mapping[str, Pose]) -> np.ndarray:
-    """Return the ends (n, 2, 2) of the sticks in the plane of the view, in m to the right and
-    up.
+    """Return the ends (n, 2, 2) of the sticks in the view plane, as coordinates (m) to the right
+    and up.
     """
     sticks = []
     for shape in visual.line_shapes:
         pose, extents = poses[shape.frame], np.array(shape.extents)
         *_, width, length = np.sort(extents)
-        # the round ends of a line add its width
+        # The round ends of a line make it longer by its width.
         half = np.where(np.arange(3) == np.argmax(extents), (length - width) / 2, 0.0)
         sticks.append(
             [
@@ -104,5 +107,6 @@ def _flat(visual: VisualModel, poses: Mapping[str, Pose]) -> np.ndarray:
             ]
         )
     sticks += [[poses[cable.start].position, poses[cable.end].position] for cable in visual.cables]
+    # Orthographic projection onto the directions that point right and up in the view.
     (ce, ca), (se, sa) = np.cos([ELEVATION, AZIMUTH]), np.sin([ELEVATION, AZIMUTH])
     return np.array(sticks) @ np.array([[-sa, ca, 0.0], [-se * ca, -se * sa, ce]]).T

@@ -1,5 +1,5 @@
-"""Figures of a study: the distribution of errors, the successful runs, and sensitivities of the
-metrics.
+"""Figures of a study: the distribution of errors, the successful runs, and the sensitivities of
+the metrics.
 """
 
 from __future__ import annotations
@@ -17,31 +17,34 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from nh_control.figures import style
+from nh_control.studies.metrics import ERROR, METRICS
 from nh_control.studies.sampling import GRID
 from nh_control.studies.study import Study
 from nh_control.studies.variation import LOG, Variation
-from nh_control.studies.worker import ERROR, METRICS
 
 GOOD, BAD = style.RUN, style.LIMIT
 SHOWN = ("final_error", "largest_error", "saturated", "energy_error")
-"""Metrics with drawn sensitivities."""
+"""Metrics whose sensitivities are drawn."""
 DECADES = 1e-6
-"""Errors below this part of the largest error share one color: otherwise a single run at round-off
-would use up the color scale.
+"""Errors below this fraction of the largest error share a color. Otherwise a single run whose
+error is round-off would use up the color scale.
 """
 TICKS = 6
 """Number of labels that fit in a narrow panel."""
 BINS, SMALLEST = 40, 1e-16
-"""Number of bins; smaller errors are drawn at the smallest value, which is round-off."""
+"""Number of bins, and the error at which smaller errors are drawn, because they are only
+round-off.
+"""
 
 Columns = Mapping[str, np.ndarray]
 
 
 def save_all(study: Study, columns: Columns, statistics: dict, folder: Path) -> dict[str, str]:
-    """Draw all figures of the study into the folder; returns {name: file}."""
+    """Draw all figures of the study and save them in the folder. Returns {name: file}."""
     figures: dict[str, Callable[[], Figure]] = {
         "errors": lambda: errors(study, columns, statistics)
     }
+    # A basin needs at least one numeric axis.
     if numeric(study):
         figures["basin"] = lambda: basin(study, columns)
     if any(any(by_setting.values()) for by_setting in statistics["sensitivity"].values()):
@@ -54,21 +57,23 @@ def save_all(study: Study, columns: Columns, statistics: dict, folder: Path) -> 
 
 
 def numeric(study: Study) -> list[Variation]:
-    """Return the variations over numbers."""
+    """Return the variations whose values are numbers."""
     return [v for v in study.vary if v.is_numeric]
 
 
 def errors(study: Study, columns: Columns, statistics: dict) -> Figure:
-    """Draw a histogram of the final errors with the limit of success."""
+    """Draw a histogram of the final errors, with the limit below which a run is successful."""
     figure = Figure(figsize=(style.WIDTH, 3.6), layout="constrained")
     panel = figure.subplots()
     values = np.maximum(columns[ERROR][columns["failure"] == ""], SMALLEST)
     if len(values):
         low, high = np.log10([values.min(), values.max()])
+        # The bins are logarithmic. Even if all errors are equal, the bins have a finite width.
         edges = np.logspace(low, max(high, low + 0.1), min(BINS, 5 + len(values) // 5))
         panel.hist(values, edges.tolist(), color=style.RUN, edgecolor="white", linewidth=0.4)
     panel.set_xscale("log")
-    panel.axvline(study.success, color=style.LIMIT, linewidth=1.0, label="success: below")
+    if np.isfinite(limit := study.largest_error):
+        panel.axvline(limit, color=style.LIMIT, linewidth=1.0, label="success: below")
     panel.set_xlabel(f"tracking error at the end ({METRICS[ERROR].unit})")
     panel.set_ylabel("runs")
     good, failed = statistics["success"], statistics["failed"]["count"]
@@ -77,13 +82,14 @@ def errors(study: Study, columns: Columns, statistics: dict) -> Figure:
         f"at {statistics['confidence']:.0%} confidence" + f"; {failed} failed" * bool(failed)
     )
     _head(figure, study, columns, note)
-    figure.legend(handles=style.handles(panel), loc="outside upper right")
+    if handles := style.handles(panel):
+        figure.legend(handles=handles, loc="outside upper right")
     return figure
 
 
 def basin(study: Study, columns: Columns) -> Figure:
-    """Draw successes and final errors over the first two numeric settings, or over the only
-    one.
+    """Draw the successes and the final errors over the first two numeric settings, or over the
+    single numeric setting.
     """
     first, *others = numeric(study)
     if not others:
@@ -93,6 +99,7 @@ def basin(study: Study, columns: Columns) -> Figure:
     values = np.maximum(columns[ERROR], SMALLEST)
     known = values[np.isfinite(values)]
     scale = (
+        # A logarithmic scale needs at least two different values.
         LogNorm(max(known.min(), DECADES * known.max()), known.max())
         if len(set(known.tolist())) > 1
         else None
@@ -116,27 +123,27 @@ Pair = tuple[Variation, Variation]
 def _mesh(
     panels: Sequence[Axes], columns: Columns, both: Pair, values: np.ndarray, scale: LogNorm | None
 ) -> ScalarMappable:
-    """Draw a grid's cells: the share of successes, and the median final error of all runs of the
-    cell.
+    """Draw the cells of a grid. The colors show the proportion of successes and the median final
+    error of the runs in each cell.
     """
     share, median = (
         _cells(columns, both, column, reduce)
         for column, reduce in ((columns["success"], np.mean), (values, _median))
     )
-    panels[0].pcolormesh(*_levels(both), share, vmin=0, vmax=1, cmap="RdBu", shading="nearest")
+    x, y = _levels(both)
+    panels[0].pcolormesh(x, y, share, vmin=0, vmax=1, cmap="RdBu", shading="nearest")
     panels[0].set_title("successes: blue all, red none")
     panels[1].set_title("median final error" + ", white: failed" * bool(np.isnan(median).any()))
-    return panels[1].pcolormesh(
-        *_levels(both), median, norm=scale, cmap="viridis_r", shading="nearest"
-    )
+    return panels[1].pcolormesh(x, y, median, norm=scale, cmap="viridis_r", shading="nearest")
 
 
 def _scatter(
     panels: Sequence[Axes], columns: Columns, both: Pair, values: np.ndarray, scale: LogNorm | None
 ) -> ScalarMappable:
-    """Draw a dot for each run; more runs have smaller dots."""
+    """Draw a dot for each run. The more runs there are, the smaller the dots."""
     x, y = (columns[v.name] for v in both)
     size, failed = float(np.clip(4000 / len(x), 1.0, 14.0)), ~np.isfinite(values)
+    # Failed runs have no error, so they are drawn as crosses in the second panel.
     colors = np.where(columns["success"] == 1, GOOD, BAD)
     panels[0].scatter(x, y, size, colors, linewidth=0)
     panels[0].set_title("blue: success, red: none")
@@ -149,14 +156,16 @@ def _line(study: Study, columns: Columns, only: Variation) -> Figure:
     figure = Figure(figsize=(style.WIDTH, 3.6), layout="constrained")
     panel = figure.subplots()
     values = np.maximum(columns[ERROR], SMALLEST)
-    for good, color, label in ((1, GOOD, "success"), (0, BAD, "no success")):
+    for good, color, label in ((1, GOOD, "success"), (0, BAD, "failure")):
         chosen = (columns["success"] == good) & np.isfinite(values)
         panel.plot(
             columns[only.name][chosen], values[chosen], ".", color=color, markersize=4, label=label
         )
+    # A failed run has no error, so its setting is marked with a line.
     for x in columns[only.name][~np.isfinite(values)]:
         panel.axvline(x, color=BAD, linewidth=0.6)
-    panel.axhline(study.success, color=style.LIMIT, linewidth=1.0)
+    if np.isfinite(study.largest_error):
+        panel.axhline(study.largest_error, color=style.LIMIT, linewidth=1.0)
     panel.set_yscale("log")
     panel.set_ylabel(f"final error ({METRICS[ERROR].unit})")
     _axis(panel.set_xlabel, panel.set_xscale, study, only)
@@ -167,7 +176,8 @@ def _line(study: Study, columns: Columns, only: Variation) -> Figure:
 
 
 def sensitivity(study: Study, statistics: dict) -> Figure:
-    """Draw rank correlations of the metrics with the varied settings, with their intervals."""
+    """Draw rank correlations between the metrics and the settings, with confidence intervals."""
+    # Metrics that do not depend on any setting have no correlations.
     names = [name for name in SHOWN if any(statistics["sensitivity"][name].values())]
     height = 1.3 + 0.3 * len(study.vary)
     figure = Figure(figsize=(style.WIDTH, height), layout="constrained")
@@ -186,7 +196,7 @@ def sensitivity(study: Study, statistics: dict) -> Figure:
 
 
 def sobol_indices(study: Study, statistics: dict) -> Figure:
-    """Draw first-order and total Sobol' indices of the final error, with their intervals."""
+    """Draw first-order and total Sobol' indices of the final error, with confidence intervals."""
     figure = Figure(figsize=(style.WIDTH, 1.4 + 0.4 * len(study.vary)), layout="constrained")
     panel = figure.subplots()
     all_indices = statistics["sobol_indices"]
@@ -214,13 +224,14 @@ def _bars(
     height: float = 0.6,
     label: str = "",
 ) -> None:
-    """Draw a bar for each entry and a line for its interval; None has no bar."""
-    for i, one in enumerate(estimates):
-        if one is None:
+    """Draw a bar for each estimate and a line for its interval. An estimate of None has no bar."""
+    for i, estimate in enumerate(estimates):
+        if estimate is None:
             continue
-        panel.barh(i + shift, one[key], height, color=color, label=label if i == 0 else "")
-        if one["low"] is not None:
-            panel.plot([one["low"], one["high"]], [i + shift] * 2, color=style.TARGET, linewidth=1)
+        panel.barh(i + shift, estimate[key], height, color=color, label=label if i == 0 else "")
+        if (low := estimate["low"]) is not None:
+            ends = [low, estimate["high"]]
+            panel.plot(ends, [i + shift] * 2, color=style.TARGET, linewidth=1)
     panel.axvline(0, color=style.TARGET, linewidth=0.8)
 
 
@@ -234,8 +245,8 @@ def _cells(
     values: np.ndarray,
     reduce: Callable[[np.ndarray], Any],
 ) -> np.ndarray:
-    """Return the reduced values of the runs at every pair of levels (levels of the second, of the
-    first); NaN for a pair without runs.
+    """Reduce the values of the runs at each pair of levels to one entry of a table (levels of the
+    second variation, levels of the first). The entry is NaN for a pair without runs.
     """
     x, y = (np.searchsorted(levels, columns[v.name]) for v, levels in zip(both, _levels(both)))
     nx, ny = (len(levels) for levels in _levels(both))
@@ -247,7 +258,9 @@ def _cells(
 
 
 def _median(values: np.ndarray) -> float:
-    """Return the median, or NaN (an empty cell) if half of the runs or more failed."""
+    """Return the median, or NaN (which leaves the cell empty) if at least half of the runs
+    failed.
+    """
     known = values[np.isfinite(values)]
     return float(np.median(known)) if 2 * len(known) > len(values) else np.nan
 
@@ -260,7 +273,7 @@ def _axis(label: Callable, scale: Callable, study: Study, variation: Variation) 
 
 
 def _ticks(axis: Axis, study: Study, variation: Variation) -> None:
-    """Label the levels of a grid with few levels; otherwise limit the number of labels."""
+    """Label the levels of a grid if there are only a few. Otherwise limit the number of labels."""
     levels = sorted(float(level) for level in variation.levels)
     if study.sampling == GRID and len(levels) <= TICKS:
         axis.set_ticks(levels, labels=[f"{level:.3g}" for level in levels], minor=False)

@@ -1,5 +1,5 @@
-"""Figures of trajectories over time: configurations, velocities, inputs, energy and constraint
-residual.
+"""Figures that show trajectories over time: configurations, velocities, inputs, energy and
+constraint residuals.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -16,12 +15,14 @@ from nh_control.discrete.trajectory import Trajectory
 from nh_control.figures import style
 
 MOST = len(style.SERIES)
-"""Most curves of one panel that a legend names; the others are gray."""
+"""Maximum number of curves in a panel that are named in the legend. Other curves are gray."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves of the times (N) in one panel; `held` ones are constant from one time to the next."""
+    """The curves of a panel at the times (N). If they are `piecewise_constant`, they jump at these
+    times.
+    """
 
     label: str
     names: tuple[str, ...]
@@ -32,7 +33,7 @@ class Panel:
 
 
 def panels(trajectory: Trajectory) -> list[Panel]:
-    """The panels of a trajectory; raises ValueError without its discrete system."""
+    """Return the panels of a trajectory. Raises ValueError if it has no discrete system."""
     dsys = trajectory.state_map_for("plotted")
     system, states, times = dsys.system, trajectory.states, trajectory.times
     space = system.space
@@ -50,6 +51,7 @@ def panels(trajectory: Trajectory) -> list[Panel]:
     drawn.append(Panel("energy (J)", ("energy",), times, dsys.energies(states)[:, None]))
     residual = dsys.constraint_residuals(states[:-1], states[1:])
     if residual.shape[1] and len(residual):
+        # A single curve for all constraints: the largest residual of each step.
         largest = np.abs(residual).max(axis=1, keepdims=True)
         drawn.append(
             Panel("constraint residual (m)", ("largest",), times[1:], largest, logarithmic=True)
@@ -59,46 +61,34 @@ def panels(trajectory: Trajectory) -> list[Panel]:
 
 def plot_trajectory(trajectory: Trajectory, axes: Any = None) -> np.ndarray:
     """See `Trajectory.plot`."""
-    from matplotlib import pyplot
-
     shown = panels(trajectory)
-    if axes is not None:
-        drawn: list[Axes] = list(np.atleast_1d(np.asarray(axes, dtype=object)).ravel())
-        if len(drawn) != len(shown):
-            raise ValueError(
-                f"plot needs {len(shown)} axes, for {', '.join(p.label for p in shown)}; "
-                f"got {len(drawn)}"
-            )
+    labels, size = [panel.label for panel in shown], (style.WIDTH, 1.7 * len(shown) + 0.6)
+    with style.panels(axes, labels, size) as drawn:
         _draw(drawn, shown)
-        return np.array(drawn)
-    with matplotlib.rc_context(style.STYLE):
-        size = (style.WIDTH, 1.7 * len(shown) + 0.6)
-        figure, grid = pyplot.subplots(
-            len(shown), 1, sharex=True, squeeze=False, figsize=size, layout="constrained"
-        )
-        drawn = list(grid.ravel())
-        _draw(drawn, shown)
-        figure.suptitle(trajectory.name, x=0.02, ha="left", fontsize=10)
+        if axes is None:
+            drawn[0].figure.suptitle(trajectory.name, x=0.02, ha="left", fontsize=10)
     return np.array(drawn)
 
 
 def _draw(axes: Sequence[Axes], shown: Sequence[Panel]) -> None:
-    for panel, one in zip(axes, shown):
-        order: np.ndarray = np.argsort(-np.ptp(one.values, axis=0), kind="stable")
+    for axis, panel in zip(axes, shown):
+        # The curves with the largest range get colors and names.
+        order: np.ndarray = np.argsort(-np.ptp(panel.values, axis=0), kind="stable")
         for place, i in enumerate(order):
             named = place < MOST
             options: dict[str, Any] = {
                 "color": style.SERIES[place] if named else "#cccccc",
-                "label": one.names[i] if named else None,
+                "label": panel.names[i] if named else None,
                 "zorder": 3 if named else 1,
                 "linewidth": 1.5 if named else 0.8,
             }
-            values = style.positive(one.values[:, i]) if one.logarithmic else one.values[:, i]
-            piecewise_constant = "steps-post" if one.piecewise_constant else "default"
-            panel.plot(one.times, values, drawstyle=piecewise_constant, **options)
-        panel.set_ylabel(style.wrapped(one.label, 20))
-        if one.logarithmic:
-            panel.set_yscale("log")
-        if len(one.names) > 1:
-            panel.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
+            values = panel.values[:, i]
+            values = style.positive(values) if panel.logarithmic else values
+            drawstyle = "steps-post" if panel.piecewise_constant else "default"
+            axis.plot(panel.times, values, drawstyle=drawstyle, **options)
+        axis.set_ylabel(style.wrapped(panel.label, 20))
+        if panel.logarithmic:
+            axis.set_yscale("log")
+        if len(panel.names) > 1:
+            axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
     axes[-1].set_xlabel("time (s)")

@@ -1,6 +1,6 @@
-"""Steps along one-parameter subgroups and great circles, and the momenta at their ends that follow
-from a force and a momentum at one point of the step: the parts of the symplectic Lie group methods
-[celledoni2021 (15)-(17)].
+"""Steps along one-parameter subgroups and great circles, and the momenta at both ends that result
+from a force and a momentum at a point of the step. Symplectic Lie group methods consist of these
+parts [celledoni2021 (15)-(17)].
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from nh_control.geometry.spaces import Space
 
 
 class Arc(ABC):
-    """A step from q0 along `exp(t d)`: its `end` at t = 1, its `point` at t = theta, and the
-    velocity `w` at that point; theta is 0, 1/2 or 1.
+    """A step from q0 along `exp(t d)`, with its `end` at t = 1, its `point` at t = theta, and the
+    velocity `w` at that point. theta is 0, 1/2 or 1.
 
-    A function F(point, w) has the trivialized gradients k = dF/d(point) and m = dF/dw. As a
-    function of both ends of the step it has the gradient `-p0`, `p0 = start_momentum(k, m)`, along
-    trivialized variations of q0, and the gradient `p1 = end_momentum(p0, k, m)` along trivialized
-    variations of the end.
+    Let k = dF/d(point) and m = dF/dw be the trivialized gradients of a function F(point, w). As a
+    function of both ends of the step, F has the gradient `-p0` along trivialized variations of q0,
+    with `p0 = start_momentum(k, m)`, and the gradient `p1 = end_momentum(p0, k, m)` along
+    trivialized variations of the end.
     """
 
     end: ca.SX
@@ -33,20 +33,22 @@ class Arc(ABC):
 
     @abstractmethod
     def trivialized_gradient(self, by_numbers: ca.SX) -> ca.SX:
-        """k (nw): the gradient (nq) by the stored numbers of `point`, trivialized."""
+        """The trivialized gradient k (nw) for a gradient (nq) with respect to the entries of
+        `point`.
+        """
 
     @abstractmethod
     def start_momentum(self, k: ca.SX, m: ca.SX) -> ca.SX:
-        """The momentum at q0, (nv)."""
+        """The momentum (nv) at q0."""
 
     @abstractmethod
     def end_momentum(self, p0: ca.SX, k: ca.SX, m: ca.SX) -> ca.SX:
-        """The momentum at the end, (nv)."""
+        """The momentum (nv) at the end of the step."""
 
 
 class Subgroup(Arc):
-    """The arc on a Lie group, `end = q0 exp(d)`, w = d, in the body frame:
-    `p0 = (dexp^{-1}_d)^* (m + theta dexp^*_{-theta d} k) - Ad*_{exp(-theta d)} k`,
+    """The arc `end = q0 exp(d)` on a Lie group, with w = d in the body frame,
+    `p0 = (dexp^{-1}_d)^* (m + theta dexp^*_{-theta d} k) - Ad*_{exp(-theta d)} k` and
     `p1 = Ad*_{exp(d)} (p0 + Ad*_{exp(-theta d)} k)` [celledoni2021 (15)-(17), left-trivialized].
     """
 
@@ -60,36 +62,38 @@ class Subgroup(Arc):
 
     def start_momentum(self, k: ca.SX, m: ca.SX) -> ca.SX:
         back = -self._theta * self.w
-        # gradient by d: w = d gives m, point = q0 exp(theta d) gives theta dexp^*_{-theta d} k
+        # the gradient with respect to d: m from w = d, and theta dexp^*_{-theta d} k from the
+        # point
         by_point = apply_transpose(lambda e: self._group.dexp(back, e), k)
         by_step = m + self._theta * by_point
-        # a variation of q0 with the end fixed changes d by -dexp^{-1}_d: pull the gradient back
+        # a variation of q0 with the end held fixed changes d by -dexp^{-1}_d: pull the gradient
+        # back
         momentum = apply_transpose(lambda e: self._group.dtau_inverse(self.w, e), by_step)
-        # the variation of q0 moves the point, too: its share, in the axes of q0
+        # the variation of q0 also moves the point: add its part, in the axes of q0
         return momentum - coadjoint_transport(self._group, back, k)
 
     def end_momentum(self, p0: ca.SX, k: ca.SX, m: ca.SX) -> ca.SX:
-        # conservation of the spatial momentum: p0 and the impulse k, both seen from the end
+        # conservation of the spatial momentum: p0 and the impulse k, transported to the end
         total = p0 + coadjoint_transport(self._group, -self._theta * self.w, k)
         return coadjoint_transport(self._group, self.w, total)
 
 
 class GreatCircle(Arc):
-    """The arc on the sphere, with `point` and `w` as functions of both ends (q0, q1); at theta
-    = 1/2 `w = |d| (q1 - q0) / |q1 - q0|`. k and m are vectors of R^3.
+    """An arc on the sphere, with `point` and `w` as functions of both ends (q0, q1). At theta =
+    1/2, `w = |d| (q1 - q0) / |q1 - q0|`. k and m are vectors in R^3.
     """
 
     def __init__(self, space: Space, q0: ca.SX, d: ca.SX, theta: float):
-        rotation = ca.cross(q0, space.frame(q0) @ d)  # rotation vector of the step
+        rotation = ca.cross(q0, space.frame(q0) @ d)  # the step's rotation vector
         self.end, self.point = (apply_exp(space, q0, t * rotation) for t in (1, theta))
         self.w = ca.cross(rotation, self.point)
         self._jacobians = self._by_ends(q0, theta)
         self._frames = space.frame(q0), space.frame(self.end)
 
     def _by_ends(self, q0: ca.SX, theta: float) -> list[ca.SX]:
-        """Derivatives of (point, w) by the ends, (6, 3) each."""
+        """The derivatives (6, 3) of (point, w) with respect to both ends."""
         a, b = ca.SX.sym("a", 3), ca.SX.sym("b", 3)
-        # sine^2 and cosine of half the angle between the ends, by the lengths of b -+ a
+        # sine^2 and cosine of half the angle between the ends, from the lengths of b -+ a
         half_sine_square, half_cosine = ca.sumsqr(b - a) / 4, ca.sqrt(ca.sumsqr(a + b)) / 2
         point_and_velocity = {
             0.0: (a, geodesic_tangent(a, b)),
@@ -110,8 +114,8 @@ class GreatCircle(Arc):
 
 
 class Arcs(Arc):
-    """The arc on a product space, one arc for each factor. Raises ValueError for a space with a
-    factor that `unknown_factor` names.
+    """An arc on a product space, which consists of one arc per factor. Raises ValueError if a
+    factor has no known group action (see `unknown_factor`).
     """
 
     def __init__(self, space: Space, q0: ca.SX, d: ca.SX, theta: float):
@@ -137,13 +141,15 @@ class Arcs(Arc):
 
 
 def apply_exp(space: Space, q: ca.SX, f: ca.SX) -> ca.SX:
-    """`exp(f) . q` (nq) by the action on a simple space, f as in `pose_action`."""
+    """`exp(f) . q` (nq) for the action on a space that is not a product, with f as in
+    `pose_action`.
+    """
     action = pose_action(space)
     return action.normalize(action.act(f, q))
 
 
 def group_of(space: Space) -> LieGroup:
-    """The Lie group of a space that is a group itself (not a product, not a sphere)."""
+    """The Lie group of a space that is a group (neither a product nor a sphere)."""
     action = pose_action(space)
     return action.group if isinstance(action, GroupAction) else VectorGroup(space.nv)
 
@@ -156,24 +162,24 @@ def coadjoint_transport(group: LieGroup, d: ca.SX, p: ca.SX) -> ca.SX:
 
 
 def transport_momentum(space: Space, d: ca.SX, p: ca.SX) -> ca.SX:
-    """`Ad*_{exp(d)} p` (nv) on a space without spheres, factor by factor."""
+    """`Ad*_{exp(d)} p` (nv) on a space without spheres."""
     parts = [(group_of(factor), [*w]) for factor, _, w in simple_factors(space)]
     return ca.vertcat(*(coadjoint_transport(group, d[w], p[w]) for group, w in parts))
 
 
 def apply_transpose(linear: Callable[[ca.SX], ca.SX], p: ca.SX) -> ca.SX:
-    """`L^T p` of a linear map L from R^n to R^n."""
+    """`L^T p` for a linear map L from R^n to R^n."""
     e = ca.SX.sym("e", p.shape[0])
     return ca.jtimes(linear(e), e, p, True)
 
 
 def unknown_factor(space: Space) -> str:
-    """The reason why a method cannot take this space, a factor without a known group action; "" if
-    all factors have one.
+    """The reason why a method does not support this space, which is a factor without a known group
+    action. "" if all factors have a known action.
     """
     for factor, _, _ in simple_factors(space):
         try:
             pose_action(factor)
         except ValueError as reason:
-            return f"has a space of its own: {reason}"
+            return f"has an unknown space: {reason}"
     return ""

@@ -10,11 +10,11 @@ from nh_control.geometry.groups import Blocks, LieGroup
 
 
 class CotangentGroup(LieGroup):
-    """G x g* with the product `(g, mu)(k, nu) = (g k, mu + Ad*_{g^{-1}} nu)` [celledoni2021 (11)].
-    Left multiplication acts on T*G in right trivialization.
+    """The group G x g* with the product `(g, mu)(k, nu) = (g k, mu + Ad*_{g^{-1}} nu)`
+    [celledoni2021 (11)]. Left multiplication acts on T*G in right trivialization.
 
-    Coordinates (x, y) of the algebra: "exp" gives `(exp(x), (dexp_{-x})^T y)`, "second" gives
-    `(exp(x), y)`.
+    An algebra element (x, y) is mapped to `(exp(x), (dexp_{-x})^T y)` by "exp", and to
+    `(exp(x), y)` by "second".
     """
 
     kinds = ("exp", "second")
@@ -37,13 +37,13 @@ class CotangentGroup(LieGroup):
         return ca.vertcat(self.group.tau(x), self._momentum(x, y))
 
     def dtau_inverse(self, u: ca.SX, v: ca.SX) -> ca.SX:
-        """With mu the momentum of tau(u) and f = (f1, f2): `x' = dexp^{-1}_x f1` and
-        `mu' = f2 - ad*_{f1} mu` [celledoni2021 (12)]; for exp y' follows from
+        """`x' = dexp^{-1}_x f1` and `mu' = f2 - ad*_{f1} mu` for v = (f1, f2), where mu is the
+        momentum in tau(u) [celledoni2021 (12)]. For "exp", y' follows from
         `y = (dexp^{-1}_{-x})^T mu`.
         """
         (x, y), (f1, f2) = self._split(u), self._split(v)
         mu = self._momentum(x, y)
-        # [celledoni2021 (12)]: x' = dexp^{-1}_x f1, mu' = f2 - ad*_{f1} mu
+        # [celledoni2021 (12)]
         x_rate, mu_rate = self.group.dtau_inverse(x, f1), f2 - self.group.ad_star(f1, mu)
         if self.coordinates == "second":
             return ca.vertcat(x_rate, mu_rate)
@@ -77,8 +77,8 @@ class CotangentGroup(LieGroup):
         return ca.vertcat(x1, self.group.coadjoint(g[:n], y) + self.group.ad_star(x1, g[n:]))
 
     def coadjoint(self, g: ca.SX, mu: ca.SX) -> ca.SX:
-        """`(Ad*_{g^{-1}} a + ad*_{w1} mu, w1)` with `w1 = Ad_g w`, for an element (g, mu) of the
-        bundle and a covector (a, w). It satisfies `<coadjoint(g, c), adjoint(g, v)> = <c, v>`.
+        """`(Ad*_{g^{-1}} a + ad*_{w1} mu, w1)` with `w1 = Ad_g w` for a group element (g, mu) and
+        a covector (a, w). It satisfies `<coadjoint(g, c), adjoint(g, v)> = <c, v>`.
         """
         n, (a, w) = self.group.n, self._split(mu)
         w1 = self.group.adjoint(g[:n], w)
@@ -110,6 +110,6 @@ class CotangentGroup(LieGroup):
 
 
 def _transposed(linear: Callable[[ca.SX], ca.SX], y: ca.SX) -> ca.SX:
-    """`L^T y` of a square linear map."""
+    """`L^T y` for a square linear map L."""
     n = y.shape[0]
     return ca.horzcat(*(linear(ca.SX.eye(n)[:, i]) for i in range(n))).T @ y

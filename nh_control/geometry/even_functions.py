@@ -1,6 +1,6 @@
-"""Even functions of an angle a as expressions in `square` = a^2: the coefficients of exp, log and
-dexp on rotations. They are 0/0 at a = 0; a Taylor series in a^2 near 0 keeps them and all their
-derivatives exact.
+"""Even functions of an angle a as expressions in `square` = a^2: the coefficients in exp, log and
+dexp for rotations. Their closed forms are 0/0 at a = 0. With a Taylor series in a^2 near 0, the
+functions and all their derivatives are exact.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from math import factorial
 import casadi as ca
 
 SERIES_BELOW = 0.25**2
-"""The Taylor series is used for a^2 below this; its first omitted term is then below 1e-15."""
+"""Maximum a^2 for the Taylor series, so that the first omitted term is below 1e-15."""
 
 SLOPE_SERIES_BELOW, SLOPE_TERMS = 1.0, 13
-"""The derivatives use their series below this a^2, because their closed forms lose more digits to
-cancellation; and the number of terms of these series.
+"""Maximum a^2 for the series of derivatives, whose closed forms lose more digits to cancellation,
+and the number of terms in these series.
 """
 
 
@@ -25,12 +25,14 @@ def _switch(
     coefficients: Sequence[float],
     below: float = SERIES_BELOW,
 ) -> ca.SX:
-    """The series with these coefficients of a^0, a^2, ... for a^2 < `below`, else `closed(a)`."""
+    """The series with the given coefficients of a^0, a^2, ... if a^2 < `below`, else
+    `closed(a)`.
+    """
     small = square < below
     series = ca.SX(0)
     for c in reversed(coefficients):  # Horner's scheme
         series = c + square * series
-    # the branch not taken is evaluated at a = 1, so that no derivative is NaN
+    # the unused branch is evaluated at a = 1, so that no derivative is NaN
     return ca.if_else(small, series, closed(ca.sqrt(ca.if_else(small, 1, square))))
 
 
@@ -42,7 +44,7 @@ def sinc(square: ca.SX) -> ca.SX:
 
 
 def versine(square: ca.SX) -> ca.SX:
-    """`(1 - cos(a)) / a^2`, as `2 sin(a/2)^2 / a^2`, which does not cancel."""
+    """`(1 - cos(a)) / a^2`, computed without cancellation as `2 sin(a/2)^2 / a^2`."""
     series = (1 / 2, -1 / 24, 1 / 720, -1 / 40320, 1 / 3628800, -1 / 479001600)
     return _switch(square, lambda a: 2 * ca.sin(a / 2) ** 2 / a**2, series)
 
@@ -62,7 +64,7 @@ def cosine(square: ca.SX) -> ca.SX:
 
 
 def tangent_coefficient(square: ca.SX) -> ca.SX:
-    """`(1 - (a/2) cot(a/2)) / a^2`, the coefficient of ad^2 in dexp^{-1} for rotations; the series
+    """`(1 - (a/2) cot(a/2)) / a^2`, the coefficient of ad^2 in dexp^{-1} for rotations. The series
     has the coefficients `|B_2k| / (2k)!`.
     """
     series = (
@@ -80,8 +82,8 @@ def tangent_coefficient(square: ca.SX) -> ca.SX:
 
 
 def arctan_over(square: ca.SX, w: ca.SX) -> ca.SX:
-    """`atan2(a, w) / a` for w = sqrt(1 - a^2) >= 0: half the rotation angle of the quaternion
-    (w, v), over a = |v|.
+    """`atan2(a, w) / a` for w = sqrt(1 - a^2) >= 0: half the rotation angle of the quaternion (w,
+    v), divided by a = |v|.
     """
     series = (1, 1 / 6, 3 / 40, 5 / 112, 35 / 1152, 63 / 2816, 231 / 13312)
     return _switch(square, lambda a: ca.atan2(a, w) / a, series, below=0.07**2)
@@ -109,7 +111,7 @@ def tangent_slope(square: ca.SX) -> ca.SX:
     """`g'(a) / a` for g = `tangent_coefficient`,
     `((a/2) cot(a/2) + (a/2)^2 / sin(a/2)^2 - 2) / a^4`.
     """
-    from scipy.special import bernoulli  # takes long to import
+    from scipy.special import bernoulli  # slow to import
 
     return _slope(
         square,
@@ -123,7 +125,7 @@ def tangent_slope(square: ca.SX) -> ca.SX:
 def _slope(
     square: ca.SX, closed: Callable[[ca.SX], ca.SX], coefficient: Callable[[int], float]
 ) -> ca.SX:
-    """`g'(a) / a` for the even function `g = sum_k coefficient(k) a^2k`: the closed form, or the
+    """`g'(a) / a` for the even function `g = sum_k coefficient(k) a^2k`, as the closed form or the
     series `sum_k 2 k coefficient(k) a^(2k - 2)`.
     """
     series = [2 * k * coefficient(k) for k in range(1, SLOPE_TERMS + 1)]

@@ -1,6 +1,4 @@
-"""Products of spaces: their parts before and after a coordinate, and retractions of their
-factors.
-"""
+"""Functions that split and join products of spaces and change the retractions of factors."""
 
 from __future__ import annotations
 
@@ -10,13 +8,14 @@ from nh_control.geometry.spaces import SE2, Product, Rn, Space
 
 
 def split_space(space: Space, count: int) -> tuple[Space, Space]:
-    """The space of the first `count` coordinates and that of the others. Raises ValueError for a
-    count below zero or beyond the coordinates, and where it parts a factor that is no Rn.
+    """The space of the first `count` coordinates and the space of the others. Raises ValueError if
+    `count` is out of range, and if the split is inside a factor that is not an Rn.
     """
     if not 0 <= count <= space.nq:
         raise ValueError(f"must be from 0 to {space.nq}, got {count}")
     before, after = list[Space](), list[Space]()
     for factor, stored, _ in simple_factors(space):
+        # number of this factor's coordinates before the split
         inside = count - stored.start
         if inside >= factor.nq:
             before.append(factor)
@@ -27,23 +26,23 @@ def split_space(space: Space, count: int) -> tuple[Space, Space]:
             before.append(Rn(*names[:inside], velocity_names=velocity_names[:inside]))
             after.append(Rn(*names[inside:], velocity_names=velocity_names[inside:]))
         else:
-            raise ValueError(f"{count} parts the coordinates of {factor}")
+            raise ValueError(f"{count} splits the coordinates of {factor}")
     return join_spaces(*before), join_spaces(*after)
 
 
 def join_spaces(*factors: Space) -> Space:
-    """The product of spaces, without those of no coordinates: a single one itself, `Rn()` for
-    none.
+    """The product of all spaces that are not empty: `Rn()` if there is none, and the space itself
+    if there is only one.
     """
-    kept = [factor for factor in factors if factor.nq]
-    if len(kept) > 1:
-        return Product(*kept)
-    return kept[0] if kept else Rn()
+    nonempty = [factor for factor in factors if factor.nq]
+    if len(nonempty) > 1:
+        return Product(*nonempty)
+    return nonempty[0] if nonempty else Rn()
 
 
 def with_retraction(space: Space, retraction: str) -> Space:
-    """The same space with factors SE2, SO3 and SE3 of another retraction; an Rn has but one.
-    Raises ValueError for a factor without this retraction.
+    """The same space with a different retraction for the factors SE2, SO3 and SE3; Rn has only one
+    retraction. Raises ValueError for a factor without this retraction.
     """
     factors = (_with_retraction(factor, retraction) for factor, *_ in simple_factors(space))
     return join_spaces(*factors)

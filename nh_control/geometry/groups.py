@@ -1,4 +1,4 @@
-"""Lie groups with coordinates tau of their algebra. All elements are vectors of numbers."""
+"""Lie groups with coordinate maps tau from their algebras. All elements are stored as vectors."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ Blocks: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 class LieGroup(ABC):
-    """A Lie group G: elements are stored as `n` numbers, elements of the algebra as `dim` numbers.
+    """A Lie group G. Group elements are stored as `n` numbers, and elements of the algebra as
+    `dim` numbers.
 
-    `coordinates` names the map tau from the algebra to the group, one of `kinds`: "exp", "cay" for
-    the Cayley map, "second" for canonical coordinates of the second kind. All functions take and
-    return CasADi expressions.
+    `coordinates` (one of `kinds`) is the name of the map tau from the algebra to the group: "exp",
+    "cay" for the Cayley map, or "second" for canonical coordinates of the second kind. All
+    functions take and return CasADi expressions.
     """
 
     dim: int
@@ -42,35 +43,35 @@ class LieGroup(ABC):
 
     @property
     def blocks(self) -> Blocks:
-        """Indices of the stored numbers that form one vector, see `HomogeneousSpace.blocks`."""
+        """The indices of stored numbers that form a vector (see `HomogeneousSpace.blocks`)."""
         return (tuple(range(self.n)),)
 
     @property
     def algebra_blocks(self) -> Blocks:
-        """Indices of the numbers of an algebra element, or of its dual, that form one vector."""
+        """The indices of the numbers in an algebra element, or in a dual element, that form a
+        vector.
+        """
         return (tuple(range(self.dim)),)
 
     @abstractmethod
     def tau(self, v: ca.SX) -> ca.SX:
-        """Group element (n) with the coordinates v (dim)."""
+        """The group element (n) with the coordinates v (dim)."""
 
     @abstractmethod
     def dtau_inverse(self, u: ca.SX, v: ca.SX) -> ca.SX:
-        """`u'` (dim) for a motion g = tau(u) with `g' g^{-1} = v`, right-trivialized:
-        `dexp^{-1}_u(v)` for "exp" [celledoni2021 (8)].
-        """
+        """u' (dim) if g = tau(u) and `g' g^{-1} = v`; for exp, see [celledoni2021 (8)]."""
 
     @abstractmethod
     def bracket(self, u: ca.SX, v: ca.SX) -> ca.SX:
-        """[u, v] (dim)."""
+        """The bracket [u, v] (dim)."""
 
     @abstractmethod
     def ad_star(self, u: ca.SX, mu: ca.SX) -> ca.SX:
-        """ad*_u mu (dim), `<ad*_u mu, v> = <mu, [u, v]>`."""
+        """ad*_u mu (dim), with `<ad*_u mu, v> = <mu, [u, v]>`."""
 
     @abstractmethod
     def multiply(self, g: ca.SX, k: ca.SX) -> ca.SX:
-        """Product g k (n)."""
+        """The product g k (n)."""
 
     @abstractmethod
     def adjoint(self, g: ca.SX, v: ca.SX) -> ca.SX:
@@ -78,27 +79,29 @@ class LieGroup(ABC):
 
     @abstractmethod
     def coadjoint(self, g: ca.SX, mu: ca.SX) -> ca.SX:
-        """Ad*_{g^{-1}} mu (dim), `<Ad*_{g^{-1}} mu, Ad_g v> = <mu, v>`: an action of g."""
+        """Ad*_{g^{-1}} mu (dim), with `<Ad*_{g^{-1}} mu, Ad_g v> = <mu, v>`. This is an action of
+        g.
+        """
 
     @abstractmethod
     def dexp(self, u: ca.SX, v: ca.SX) -> ca.SX:
-        """dexp_u(v) (dim) [celledoni2021 (7)]: `g' g^{-1}` of g = exp(u) with u' = v."""
+        """dexp_u(v) (dim): `g' g^{-1}` for g = exp(u) and u' = v [celledoni2021 (7)]."""
 
     def dtau_inverse_left(self, u: ca.SX, v: ca.SX) -> ca.SX:
-        """`u'` (dim) for a motion g = tau(u) with `g^{-1} g' = v`, left-trivialized:
-        `dtau^{-1}_{-u}(v)` where `tau(-u) = tau(u)^{-1}`.
+        """u' (dim) if g = tau(u) and `g^{-1} g' = v`. It is `dtau^{-1}_{-u}(v)` if tau(-u) inverts
+        g.
         """
         if self.coordinates == "second":
             return self.dtau_inverse(u, self.adjoint(self.tau(u), v))
         return self.dtau_inverse(-u, v)
 
     def normalize(self, g: ca.SX) -> ca.SX:
-        """g brought back to the group after round-off: unit quaternions get length 1."""
+        """g projected onto the group to remove round-off: quaternions get unit length."""
         return g
 
 
 class VectorGroup(LieGroup):
-    """R^n with addition."""
+    """The group R^n with addition."""
 
     def __init__(self, n: int, coordinates: str = "exp"):
         super().__init__(coordinates)
@@ -138,8 +141,8 @@ class VectorGroup(LieGroup):
 
 
 class SO3Group(LieGroup):
-    """SO(3) as unit quaternions (w, x, y, z), with rotation vectors as algebra elements; the
-    coordinates of the second kind are `exp(v1 e1) exp(v2 e2) exp(v3 e3)`, for |v2| < pi/2.
+    """SO(3) as unit quaternions (w, x, y, z), with rotation vectors as algebra elements.
+    Coordinates of the second kind are `exp(v1 e1) exp(v2 e2) exp(v3 e3)` for |v2| < pi/2.
     """
 
     dim, n = 3, 4
@@ -149,6 +152,7 @@ class SO3Group(LieGroup):
             return quaternion.cay(v)
         if self.coordinates == "exp":
             return quaternion.exp(v)
+        # second kind: exp(v1 e1) exp(v2 e2) exp(v3 e3)
         factors = [quaternion.exp(v[i] * ca.DM.eye(3)[:, i]) for i in range(3)]
         return quaternion.multiply(quaternion.multiply(factors[0], factors[1]), factors[2])
 
@@ -158,8 +162,7 @@ class SO3Group(LieGroup):
             return v - bracket / 2 + ca.dot(u, v) / 4 * u
         if self.coordinates == "exp":  # v - [u, v]/2 + c [u, [u, v]]
             return v - bracket / 2 + tangent_coefficient(ca.sumsqr(u)) * ca.cross(u, bracket)
-        # second kind: v in axes turned back by u1 about e1, then the inverse of the columns
-        # e1, e2, R(u2 e2) e3 of Cardan angles
+        # second kind: rotate v by -u1 about e1, then invert the columns e1, e2, R(u2 e2) e3
         c, s = ca.cos(u[0]), ca.sin(u[0])
         v2, v3 = c * v[1] + s * v[2], c * v[2] - s * v[1]
         return ca.vertcat(v[0] - ca.tan(u[1]) * v3, v2, v3 / ca.cos(u[1]))
@@ -189,8 +192,8 @@ class SO3Group(LieGroup):
 
 
 class SE2Group(LieGroup):
-    """SE(2) as poses (theta, x, y) with unwrapped theta; the coordinates of the second kind are
-    `se2.ccsk`.
+    """SE(2) as poses (theta, x, y) with unwrapped theta. Coordinates of the second kind are those
+    of `se2.ccsk`.
     """
 
     dim, n = 3, 3
@@ -226,6 +229,7 @@ class SE2Group(LieGroup):
         return se2.adjoint(g) @ v
 
     def coadjoint(self, g: ca.SX, mu: ca.SX) -> ca.SX:
+        # (Ad_{g^{-1}})^T mu
         return se2.adjoint(se2.between(g, ca.SX.zeros(3))).T @ mu
 
     def dexp(self, u: ca.SX, v: ca.SX) -> ca.SX:
@@ -235,12 +239,12 @@ class SE2Group(LieGroup):
 
 
 class SE3Group(LieGroup):
-    """SE(3) as unit quaternion and position (7), with algebra elements (w, a): rotation, then
+    """SE(3) as a unit quaternion and a position (7), with algebra elements (w, a): rotation, then
     translation.
 
-    The translation t of the group element is for "exp" [celledoni2021 2.2, 2.3]
-    `t = a + (1 - cos z)/z^2 w x a + (z - sin z)/z^3 w x (w x a)`, z = |w|; for "cay"
-    `t = (I - hat(w)/2)^{-1} a`; for "second" `t = a`.
+    The translation t of tau(w, a) is `t = a + (1 - cos z)/z^2 w x a + (z - sin z)/z^3 w x (w x a)`
+    with z = |w| for "exp" [celledoni2021 2.2, 2.3], `t = (I - hat(w)/2)^{-1} a` for "cay", and
+    `t = a` for "second".
     """
 
     dim, n = 6, 7
@@ -257,6 +261,7 @@ class SE3Group(LieGroup):
         w, a = v[:3], v[3:]
         if self.coordinates == "second":
             return ca.vertcat(quaternion.exp(w), a)
+        # (I - hat(w)/2)^{-1} a = (a + w x a / 2 + w w^T a / 4) / (1 + |w|^2 / 4)
         w_a, square = ca.cross(w, a), ca.sumsqr(w)
         if self.coordinates == "cay":
             t = (a + w_a / 2 + w * ca.dot(w, a) / 4) / (1 + square / 4)
@@ -269,6 +274,7 @@ class SE3Group(LieGroup):
         w_o = ca.cross(w, o)
         square = ca.sumsqr(w)
         if self.coordinates == "cay":
+            # w' = dcay^{-1}_w o, and a' from t' = b + o x t with t = (I - hat(w)/2)^{-1} a
             o_a = ca.cross(o, a)
             return ca.vertcat(
                 o - w_o / 2 + ca.dot(w, o) / 4 * w,
@@ -331,8 +337,9 @@ def _series_of_ad(
     `v + g1 ad_u v + rho g1~ (0, w x o) + g2 ad_u^2 v + rho g2~ (0, w x (w x o))` for u = (w, a),
     v = (o, b), `rho = w . a` [celledoni2021 2.3].
 
-    On so(3) alone phi(ad_w) is `1 + g1 hat(w) + g2 hat(w)^2`; the terms with g~, the derivatives
-    of g1 and g2 by |w| over |w|, are due to the nilpotent part of ad_u.
+    On so(3), phi(ad_w) is `1 + g1 hat(w) + g2 hat(w)^2`. The terms with g~, which are the
+    derivatives of g1 and g2 with respect to |w|, divided by |w|, are due to the nilpotent part of
+    ad_u.
     """
     w, a, o, b = u[:3], u[3:], v[:3], v[3:]
     ad_angular = ca.cross(w, o)

@@ -1,5 +1,5 @@
-"""Homogeneous spaces: a Lie group that acts transitively on a manifold, in the form that Lie group
-integrators need [celledoni2021 2].
+"""Homogeneous spaces, on which a Lie group acts transitively, for Lie group integrators
+[celledoni2021 2].
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from nh_control.geometry.spaces import SE2, Product, Rn, Space
 
 
 class HomogeneousSpace(ABC):
-    """A Lie group that acts on points, which are stored as `nx` numbers named `names`; elements of
-    the algebra are `dim` numbers. All functions take and return CasADi expressions.
+    """The action of a Lie group on points. Points are stored as `nx` numbers with the names
+    `names`, and elements of the algebra as `dim` numbers. All functions take and return CasADi
+    expressions.
 
     A motion satisfies `x' = generator(x) f` with f in the algebra. Signs are those of a left
-    action [celledoni2021 2.1]. For right multiplication f is the body velocity, `bracket` is the
-    group's with the sign reversed and `dtau_inverse` is left-trivialized; so the formulas of the
-    papers hold as printed.
+    action [celledoni2021 2.1]. For right multiplication, f is the body velocity, `bracket` is the
+    negative bracket of the group, and `dtau_inverse` is left-trivialized. Thus, the formulas in
+    the papers are valid as printed.
     """
 
     names: tuple[str, ...]
@@ -30,58 +31,58 @@ class HomogeneousSpace(ABC):
 
     @property
     def nx(self) -> int:
-        """Numbers that store a point."""
+        """The number of stored numbers per point."""
         return len(self.names)
 
     @property
     def blocks(self) -> Blocks:
-        """Indices of the stored numbers that form one vector of one unit, such as a direction or a
-        quaternion; step size control measures errors relative to the length of the vector.
+        """The indices of stored numbers that form a vector with a common unit, such as a direction
+        or a quaternion. Step size control measures errors relative to the vector's length.
         """
         return (tuple(range(self.nx)),)
 
     @abstractmethod
     def act(self, v: ca.SX, x: ca.SX) -> ca.SX:
-        """`tau(v) . x` (nx) of an algebra element v (dim)."""
+        """`tau(v) . x` (nx) for an algebra element v (dim)."""
 
     @abstractmethod
     def bracket(self, u: ca.SX, v: ca.SX) -> ca.SX:
-        """[u, v] (dim), the bracket of the generators' algebra."""
+        """The bracket [u, v] (dim) in the algebra of the generators."""
 
     def dtau_inverse(self, u: ca.SX, v: ca.SX) -> ca.SX:
-        """u' (dim) for a motion `x = tau(u) . x0` with `x' = generator(x) v`.
-
-        The default is the series of `dexp^{-1}` with all coefficients of BERNOULLI.
+        """The rate u' (dim) for a motion `x = tau(u) . x0` with `x' = generator(x) v`. The default
+        is the series for `dexp^{-1}` with all coefficients in BERNOULLI.
         """
         return self.dexp_inverse_series(u, v, len(BERNOULLI))
 
     def generator(self, x: ca.SX) -> ca.SX:
-        """Derivative of `act(v, x)` at v = 0, (nx, dim)."""
+        """The derivative (nx, dim) of `act(v, x)` with respect to v at v = 0."""
         v = ca.SX.sym("v", self.dim)
         jacobian = ca.jacobian(self.act(v, x), v)
         return ca.simplify(ca.substitute(jacobian, v, ca.SX.zeros(self.dim)))
 
     def normalize(self, x: ca.SX) -> ca.SX:
-        """x brought back to the manifold after round-off: unit vectors get length 1."""
+        """x projected onto the manifold to remove round-off: unit vectors get length 1."""
         return x
 
     def dexp_inverse_series(self, u: ca.SX, v: ca.SX, terms: int = 5) -> ca.SX:
-        """`dexp^{-1}_u(v) = sum_{k < terms} B_k / k! ad_u^k v` [celledoni2021 (8)]. For u of order
-        h the error is of order `h^terms`.
+        """The series `dexp^{-1}_u(v) = sum_{k < terms} B_k / k! ad_u^k v` [celledoni2021 (8)]. For
+        u of order h, the error is of order `h^terms`.
         """
         total, power = v, v
         for k in range(1, terms):
+            # ad_u^k v = [u, ad_u^(k-1) v]
             power = self.bracket(u, power)
             total += BERNOULLI[k] * power
         return total
 
 
 BERNOULLI = (1, -1 / 2, 1 / 12, 0, -1 / 720, 0, 1 / 30240, 0, -1 / 1209600, 0, 1 / 47900160)
-"""Coefficients B_k / k! of `z / (e^z - 1)`, with the Bernoulli numbers B_k."""
+"""The coefficients B_k / k! of `z / (e^z - 1)`, with the Bernoulli numbers B_k."""
 
 
 class TranslationAction(HomogeneousSpace):
-    """R^n acting on itself by addition, `x + v`."""
+    """The action of R^n on itself by addition, `x + v`."""
 
     def __init__(self, *names: str):
         self.names, self.dim = names, len(names)
@@ -104,14 +105,14 @@ class TranslationAction(HomogeneousSpace):
 
 
 class GroupAction(HomogeneousSpace):
-    """A left action of a `group` on points stored in numbers with `names`."""
+    """The left action of a `group` on points that are stored as numbers with the names `names`."""
 
     def __init__(self, group: LieGroup, names: Sequence[str]):
         self.group, self.names, self.dim = group, tuple(names), group.dim
 
     @abstractmethod
     def apply(self, g: ca.SX, x: ca.SX) -> ca.SX:
-        """g . x (nx) of a group element g."""
+        """`g . x` (nx) for a group element g."""
 
     def act(self, v: ca.SX, x: ca.SX) -> ca.SX:
         return self.apply(self.group.tau(v), x)
@@ -124,7 +125,7 @@ class GroupAction(HomogeneousSpace):
 
 
 class LeftMultiplication(GroupAction):
-    """A group that acts on itself by `g x`: f is the spatial velocity `x' x^{-1}`."""
+    """The action of a group on itself by `g x`, where f is the spatial velocity `x' x^{-1}`."""
 
     def __init__(self, group: LieGroup, names: Sequence[str]):
         super().__init__(group, names)
@@ -146,12 +147,13 @@ class LeftMultiplication(GroupAction):
 
 
 class RightMultiplication(LeftMultiplication):
-    """A group that acts on itself by `x g`: f is the body velocity `x^{-1} x'`."""
+    """The action of a group on itself by `x g`, where f is the body velocity `x^{-1} x'`."""
 
     def apply(self, g: ca.SX, x: ca.SX) -> ca.SX:
         return self.group.multiply(x, g)
 
     def bracket(self, u: ca.SX, v: ca.SX) -> ca.SX:
+        # fields of right multiplication have the opposite bracket
         return self.group.bracket(v, u)
 
     def dtau_inverse(self, u: ca.SX, v: ca.SX) -> ca.SX:
@@ -159,7 +161,7 @@ class RightMultiplication(LeftMultiplication):
 
 
 class SphereAction(GroupAction):
-    """SO(3) acting on unit vectors q of R^3 by `R q`: `q' = f x q`."""
+    """The action of SO(3) on unit vectors q in R^3 by `R q`, where `q' = f x q`."""
 
     def __init__(self, names: Sequence[str] = ("x", "y", "z"), coordinates: str = "exp"):
         super().__init__(SO3Group(coordinates), names)
@@ -172,9 +174,9 @@ class SphereAction(GroupAction):
 
 
 class TangentSphereAction(GroupAction):
-    """SE(3) acting on pairs (q, w) of a unit vector and a vector normal to it, TS^2 and T*S^2:
-    `(A, a) . (q, w) = (A q, A w + a x A q)`, so `q' = u x q, w' = u x w + v x q` for f = (u, v)
-    [celledoni2021 5.1].
+    """The action of SE(3) on TS^2 or T*S^2, whose elements are pairs (q, w) of a unit vector and a
+    vector normal to it: `(A, a) . (q, w) = (A q, A w + a x A q)`. For f = (u, v), `q' = u x q` and
+    `w' = u x w + v x q` [celledoni2021 5.1].
     """
 
     def __init__(
@@ -193,13 +195,14 @@ class TangentSphereAction(GroupAction):
         return ca.vertcat(q, w + ca.cross(g[4:], q))
 
     def normalize(self, x: ca.SX) -> ca.SX:
+        # |q| = 1 and q . w = 0
         q = x[:3] / ca.sqrt(ca.sumsqr(x[:3]))
         return ca.vertcat(q, x[3:] - ca.dot(q, x[3:]) * q)
 
 
 class CoadjointAction(GroupAction):
-    """A group that acts on the dual of its algebra by `Ad*_{g^{-1}} mu`: `mu' = -ad*_f mu`. Steps
-    stay on the coadjoint orbit [celledoni2021 3.3].
+    """The coadjoint action `Ad*_{g^{-1}} mu` of a group on the dual of its algebra, where
+    `mu' = -ad*_f mu`. Steps remain on the coadjoint orbit [celledoni2021 3.3].
     """
 
     @property
@@ -211,9 +214,9 @@ class CoadjointAction(GroupAction):
 
 
 class ProductAction(HomogeneousSpace):
-    """Product of actions, each on its own numbers of x: `places` has the indices for every factor,
-    by default one factor after the other. The algebra is the product of the factors' algebras in
-    the same order.
+    """The product of actions. `places` contains the indices of the numbers in x on which each
+    factor acts, by default consecutive ones. The algebra is the product of the factors' algebras
+    in the same order.
     """
 
     def __init__(self, *factors: HomogeneousSpace, places: Sequence[Sequence[int]] | None = None):
@@ -227,8 +230,8 @@ class ProductAction(HomogeneousSpace):
         used = {i for indices in self.places for i in indices}
         if sizes != [f.nx for f in factors] or used != {*range(n)}:
             raise ValueError(
-                f"ProductAction: the places must be the numbers 0 ... {n - 1}, "
-                f"{[f.nx for f in factors]} for each factor, got {self.places}"
+                f"ProductAction: places must contain each index 0 ... {n - 1} once, "
+                f"{[f.nx for f in factors]} indices for the factors, got {self.places}"
             )
         named = {
             i: name
@@ -238,7 +241,7 @@ class ProductAction(HomogeneousSpace):
         self.names = tuple(named[i] for i in range(n))
 
     def _parts(self, *vectors: ca.SX) -> Iterator[tuple[HomogeneousSpace, list[ca.SX]]]:
-        """Every factor with its part of the given elements of the algebra."""
+        """Every factor, with its parts of the algebra elements."""
         first = 0
         for f in self.factors:
             yield f, [v[first : first + f.dim] for v in vectors]
@@ -256,10 +259,10 @@ class ProductAction(HomogeneousSpace):
         return x1
 
     def bracket(self, u: ca.SX, v: ca.SX) -> ca.SX:
-        return ca.vertcat(*(f.bracket(*parts) for f, parts in self._parts(u, v)))
+        return ca.vertcat(*(f.bracket(u_f, v_f) for f, (u_f, v_f) in self._parts(u, v)))
 
     def dtau_inverse(self, u: ca.SX, v: ca.SX) -> ca.SX:
-        return ca.vertcat(*(f.dtau_inverse(*parts) for f, parts in self._parts(u, v)))
+        return ca.vertcat(*(f.dtau_inverse(u_f, v_f) for f, (u_f, v_f) in self._parts(u, v)))
 
     def generator(self, x: ca.SX) -> ca.SX:
         blocks, column = ca.SX(self.nx, self.dim), 0
@@ -281,16 +284,15 @@ def phase_action(
     coordinates: str = "exp",
     dropped: Sequence[int] = (),
 ) -> ProductAction:
-    """The action on states (q, p) of a configuration space, with p stored like velocities and
-    without the components at the indices `dropped`. Groups multiply poses from the right and add
-    to momenta in the body frame; SE(3) acts on T*S^2.
-
-    Every factor of the space gives two actions, on its pose and on its momentum, or one action on
-    both where it is a sphere.
+    """The action on states (q, p) of a configuration space, where p is stored like velocities but
+    without the components at the indices `dropped`. Groups act on poses by right multiplication
+    and on momenta in the body frame by addition; SE(3) acts on T*S^2.
     """
-    kept = [i for i in range(space.nw) if i not in dropped]
-    names = tuple(momentum_names) or tuple(f"p_{space.velocity_names[i]}" for i in kept)
-    stored = {i: space.nq + k for k, i in enumerate(kept)}
+    # two actions per factor, on its pose and on its momentum; on a sphere, one action on both
+    independent = [i for i in range(space.nw) if i not in dropped]
+    names = tuple(momentum_names) or tuple(f"p_{space.velocity_names[i]}" for i in independent)
+    # index of momentum i in the state
+    stored = {i: space.nq + k for k, i in enumerate(independent)}
     named = dict(zip(stored.values(), names, strict=True))
     actions: list[tuple[HomogeneousSpace, list[int]]] = []
     for factor, q, w in simple_factors(space):
@@ -306,9 +308,9 @@ def phase_action(
 
 
 def pose_action(space: Space, coordinates: str = "exp") -> HomogeneousSpace:
-    """The action of a group on the configurations of a space that is no product. Elements of the
-    algebra are the velocities as the space stores them; on a sphere they are angular velocities.
-    Raises ValueError for an unknown kind of space.
+    """The action of a group on the configurations of a space that is not a product. Elements of
+    the algebra are the space's stored velocities; on a sphere, they are angular velocities. Raises
+    ValueError for an unknown kind of space.
     """
     if isinstance(space, Rn):
         return TranslationAction(*space.names)
@@ -317,12 +319,12 @@ def pose_action(space: Space, coordinates: str = "exp") -> HomogeneousSpace:
     for kind, group in ((SO3, SO3Group), (SE2, SE2Group), (SE3, SE3Group)):
         if isinstance(space, kind):
             return RightMultiplication(group(coordinates), space.names)
-    raise ValueError(f"no group is known to act on a {type(space).__name__}")
+    raise ValueError(f"no group action is known for a {type(space).__name__}")
 
 
 def simple_factors(space: Space) -> Iterator[tuple[Space, range, range]]:
-    """The factors of a space that are no products themselves, each with the indices of its numbers
-    in a configuration and in a velocity.
+    """The factors of a space, none of which are products, each with the indices of its numbers in
+    a configuration and in a velocity.
     """
     q = w = 0
     for factor in _flattened(space):

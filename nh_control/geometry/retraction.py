@@ -1,4 +1,4 @@
-"""A retraction of a Lie group: the map tau from the algebra and its inverses."""
+"""Retractions of Lie groups: maps tau from the algebra, and their inverses."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import casadi as ca
 
 @dataclass(frozen=True)
 class Retraction:
-    """A map tau from the algebra to the group, its `inverse`, and `dtau_inverse(v)`, the inverse
-    of its right-trivialized differential as a square matrix, `dtau^{-1}_v (g' g^{-1}) = v'` for
+    """A map tau from the algebra to the group, its `inverse`, and the inverse `dtau_inverse(v)` of
+    its right-trivialized differential, a square matrix with `dtau^{-1}_v (g' g^{-1}) = v'` for
     g = tau(v) [kobilarov2010 5].
     """
 

@@ -1,10 +1,10 @@
 """Spaces of rotations, directions and poses: SO(3), S^2 and SE(3).
 
-Their retraction is "exp", the default for rotations and poses, or "cay" (Cayley, stereographic),
-the default for directions. With "exp" local coordinates are rotation vectors, and the midpoint
-rule is exact for a rotation about a fixed axis; with "cay" such a step rotates by `2 atan(x)`,
-`x (1 + x^2) = h omega / 2`. Largest errors of `midpoint` over a motion and processor time (us) of
-a step, by test/benchmark/retractions.py:
+The retraction is "exp", the default for rotations and poses, or "cay" (Cayley, stereographic), the
+default for directions. With "exp", local coordinates are rotation vectors, and the midpoint rule
+is exact for a rotation about a fixed axis. With "cay", such a step rotates by `2 atan(x)` with
+`x (1 + x^2) = h omega / 2`. The table shows the largest errors of `midpoint` during a motion and
+the processor time (us) per step, measured by test/benchmark/retractions.py:
 
                             error of q   of p     simulate   step   linearize   hessian
     rigid body        cay      3.5e-02   2.0e-02      0.84    2.1         8.1       4.8
@@ -20,9 +20,9 @@ a step, by test/benchmark/retractions.py:
     payload           cay      1.2e-04   2.2e-05      4.94    6.2        17.3      25.2
       h = 0.01        exp      1.2e-04   2.2e-05      5.34    6.7        18.0      29.7
 
-On S^2 the velocity of a step is its chord, so both retractions give the same motion; local
+On S^2, the velocity of a step is its chord, so both retractions lead to the same motion. The local
 coordinates of "cay" are unique (they do not repeat after a full turn), which helps trajectory
-optimization. The rest of the payload's error is due to its links.
+optimization. The remaining error for the payload is due to its links.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 def normalize(a: ca.SX) -> ca.SX:
-    """Unit vector along a."""
+    """The unit vector along a."""
     return a / ca.sqrt(ca.sumsqr(a))
 
 
@@ -73,10 +73,10 @@ def _choose(table: Mapping[str, T], space: str, name: str) -> T:
 
 class SO3(Space):
     """Rotations as unit quaternions (w, x, y, z), with velocities and tangent vectors in the body
-    frame; `retract(q, d) = q tau(d)`, normalized.
+    frame. `retract(q, d)` is `q tau(d)`, normalized.
 
-    q and -q are the same rotation; no function distinguishes them. `local` reaches angles below
-    pi. The middle of a step is `(q0 + q1) / |q0 + q1|`.
+    q and -q represent the same rotation, and no function distinguishes them. `local` is defined
+    for angles below pi. The midpoint of a step is `(q0 + q1) / |q0 + q1|`.
     """
 
     def __init__(self, prefix: str = "", retraction: str = "exp"):
@@ -110,8 +110,8 @@ class SO3(Space):
 
 
 def _quaternion_middle(q0: ca.SX, q1: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
-    """`middle = (q0 + q1) / |q0 + q1|` and its Jacobians (4, 3) along trivialized variations of q0
-    and of q1, `(I - middle middle^T) dq / |q0 + q1|`.
+    """The midpoint `m = (q0 + q1) / |q0 + q1|` and its Jacobians (4, 3) along trivialized
+    variations of q0 and of q1, `(I - m m^T) dq / |q0 + q1|`.
     """
     total = q0 + q1
     middle = normalize(total)
@@ -121,20 +121,20 @@ def _quaternion_middle(q0: ca.SX, q1: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
 
 
 def _quaternion_tangent(q: ca.SX) -> ca.SX:
-    """Derivative of `retract(q, e)` at e = 0, (4, 3)."""
+    """The derivative (4, 3) of `retract(q, e)` at e = 0."""
     w, v = q[0], q[1:4]
     return ca.vertcat(-v.T, w * ca.SX.eye(3) + quaternion.hat(v)) / 2
 
 
 class S2(Space):
-    """Directions as unit vectors of R^3. Velocities and momenta are stored in R^3, which has no
-    singularity anywhere on the sphere.
+    """Directions as unit vectors in R^3. Velocities and momenta are stored as vectors in R^3,
+    which have no singularity on the sphere.
 
     Tangent vectors d are components in an orthonormal frame (b1, b2) of the plane normal to q,
-    `t = b1 d1 + b2 d2`. Retractions: "cay" is stereographic,
-    `q1 = ((1 - |t|^2/4) q + t) / (1 + |t|^2/4)`, "exp" is `q1 = cos|t| q + sinc|t| t`; both reach
-    every direction but -q. The middle of a step is `(q0 + q1) / |q0 + q1|`, where the velocity
-    `(q1 - q0) / h` is tangent.
+    `t = b1 d1 + b2 d2`. The retraction "cay" is stereographic,
+    `q1 = ((1 - |t|^2/4) q + t) / (1 + |t|^2/4)`; "exp" is `q1 = cos|t| q + sinc|t| t`. Both reach
+    every direction except -q. The midpoint of a step is `(q0 + q1) / |q0 + q1|`, where the
+    velocity `(q1 - q0) / h` is tangent.
     """
 
     def __init__(self, prefix: str = "", retraction: str = "cay"):
@@ -161,11 +161,13 @@ class S2(Space):
         return self.frame(q0).T @ self._tangent(q0, q1)
 
     def frame(self, q: ca.SX, near: ca.SX | None = None) -> ca.SX:
-        """Orthonormal basis (3, 2) of the plane normal to q: the images of x and y (of -y below
-        the equator) under the shortest rotation of z (of -z) to q; Duff et al., Building an
-        orthonormal basis, revisited, JCGT 2017. With `near` the pole is the one on its side.
+        """An orthonormal basis (3, 2) of the plane normal to q: the images of x and y under the
+        shortest rotation from z to q (of x and -y, from -z, below the equator); Duff et al.,
+        Building an orthonormal basis, revisited, JCGT 2017. With `near`, the pole is the one on
+        that configuration's side.
         """
         x, y, z = q[0], q[1], q[2]
+        # the pole on q's side keeps 1 + |z| away from zero
         s = ca.if_else((z if near is None else near[2]) < 0, -1, 1)
         a = -1 / (s + z)
         b = a * x * y
@@ -174,8 +176,8 @@ class S2(Space):
         )
 
     def transport(self, q0: ca.SX, q1: ca.SX, w: ca.SX) -> ca.SX:
-        """By the reflection that maps q0 to -q1. On tangent vectors it equals the shortest
-        rotation of q0 to q1, and it is orthogonal also where -q1 is close to q0.
+        """Parallel transport by the reflection that maps q0 to -q1. For tangent vectors, it equals
+        the shortest rotation from q0 to q1. It is orthogonal even if -q1 is close to q0.
         """
         total = q0 + q1
         return w - 2 * ca.dot(total, w) / ca.sumsqr(total) * total
@@ -189,6 +191,7 @@ class S2(Space):
         total = q0 + q1
         middle = normalize(total)
         b0, b1 = self.frame(q0), self.frame(q1)
+        # d middle = (I - middle middle^T) dq / |q0 + q1|, dw = dq1 - dq0
         spread = _projector(middle) / ca.sqrt(ca.sumsqr(total))
         return StepGeometry(
             q1, middle, chord, ca.vertcat(spread @ b0, -b0), ca.vertcat(spread @ b1, b1)
@@ -196,27 +199,30 @@ class S2(Space):
 
 
 def _stereographic_chord(q: ca.SX, t: ca.SX) -> ca.SX:
-    """`q1 - q` without the subtraction, whose round-off a velocity would divide by h."""
+    """`q1 - q`, computed without a subtraction, because the division by h for a velocity would
+    amplify the round-off.
+    """
     s = ca.sumsqr(t) / 4
     return (t - 2 * s * q) / (1 + s)
 
 
 def _stereographic_tangent(q0: ca.SX, q1: ca.SX) -> ca.SX:
-    """`2 / (1 + q0.q1) (q1 - q0.q1 q0)`, with `1 + q0.q1 = |q0 + q1|^2 / 2` so that nothing
-    cancels near the opposite of q0.
+    """`2 / (1 + q0.q1) (q1 - q0.q1 q0)` with `1 + q0.q1 = |q0 + q1|^2 / 2`, which avoids
+    cancellation near -q0.
     """
     total = q0 + q1
     return 4 / ca.sumsqr(total) * total - 2 * q0
 
 
 def _geodesic_chord(q: ca.SX, t: ca.SX) -> ca.SX:
+    # q1 - q = sinc|t| t - (1 - cos|t|) q
     square = ca.sumsqr(t)
     return sinc(square) * t - square * versine(square) * q
 
 
 def geodesic_tangent(q0: ca.SX, q1: ca.SX) -> ca.SX:
-    """Tangent vector t (3) at q0 of the great circle to q1: |t| is twice the angle of the half
-    chord, whose sine is |q1 - q0| / 2 and cosine |q1 + q0| / 2.
+    """The tangent vector t (3) at q0 of the great circle to q1. |t| is twice the angle whose sine
+    is |q1 - q0| / 2 and whose cosine is |q1 + q0| / 2.
     """
     total = q0 + q1
     half_sine_square, half_cosine_square = ca.sumsqr(q1 - q0) / 4, ca.sumsqr(total) / 4
@@ -236,12 +242,13 @@ _SPHERE_RETRACTIONS: dict[str, tuple[SphereMap, SphereMap]] = {
 
 
 class SE3(Space):
-    """Poses as unit quaternion and position (7), with velocities and tangent vectors (rotation,
-    translation) in the body frame; `retract(g, d) = g tau(d)`. The middle of a step has the middle
-    of both rotations and the mean of both positions.
+    """Poses as a unit quaternion and a position (7), with velocities and tangent vectors
+    (rotation, translation) in the body frame. `retract(g, d)` is `g tau(d)`. The midpoint of a
+    step consists of the midpoint of the two rotations and the mean of the two positions.
 
-    exp: `t = V v`, `V = I + (1 - cos a)/a^2 hat(w) + (a - sin a)/a^3 hat(w)^2` [celledoni2021
-    (8)]; cay: `t = (I - hat(w)/2)^{-1} v`.
+    The translation of tau(w, v) is `t = V v` with
+    `V = I + (1 - cos a)/a^2 hat(w) + (a - sin a)/a^3 hat(w)^2` for exp [celledoni2021 (8)], and
+    `t = (I - hat(w)/2)^{-1} v` for cay.
     """
 
     def __init__(self, prefix: str = "", retraction: str = "exp"):
@@ -278,6 +285,7 @@ class SE3(Space):
         g1 = self._retract(g0, d)
         middle, *spread = _quaternion_middle(g0[:4], g1[:4])
         j0, j1 = self.local_jacobians(g0, d)
+        # a variation moves the position by R(g) dt, and the mean by half of that
         m0, m1 = (ca.diagcat(s, quaternion.matrix(g[:4]) / 2) for s, g in zip(spread, (g0, g1)))
         return StepGeometry(
             g1,
@@ -288,14 +296,16 @@ class SE3(Space):
         )
 
     def _translation_inverse(self, w: ca.SX) -> ca.SX:
-        """V(w)^{-1} (3, 3): `V^{-1} t` is the translational part v of the tangent vector."""
+        """V(w)^{-1} (3, 3), where `v = V^{-1} t` is the translational part of the tangent
+        vector.
+        """
         h = quaternion.hat(w)
         if self.retraction.name == "cay":
             return ca.SX.eye(3) - h / 2
         return ca.SX.eye(3) - h / 2 + tangent_coefficient(ca.sumsqr(w)) * h @ h
 
     def _translation(self, w: ca.SX, v: ca.SX) -> ca.SX:
-        """`t = V(w) v` (3), the translation of tau(w, v)."""
+        """The translation `t = V(w) v` (3) of tau(w, v)."""
         w_v = ca.cross(w, v)
         if self.retraction.name == "cay":
             return (v + w_v / 2 + w * ca.dot(w, v) / 4) / (1 + ca.sumsqr(w) / 4)

@@ -1,8 +1,9 @@
-"""Configuration spaces: a retraction from tangent vectors to configurations, and its inverse."""
+"""Configuration spaces with a retraction from tangent vectors to configurations."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, overload
@@ -15,11 +16,11 @@ from nh_control.numerics.expressions import Vector
 
 @dataclass(frozen=True)
 class StepGeometry:
-    """The step d from q0: its end `q1` (nq), its `middle` (nq) and its displacement `w` (nw). The
-    mean velocity of a step of size h is `w / h`; it is a velocity at the middle. `j0` and `j1`
-    (nq + nw, nv) are the Jacobians of (middle, w) along trivialized variations of q0 and of q1.
-
-    With them the discrete momenta of `Ld = h L(middle, w / h)` are `-j0^T dL`, `j1^T dL`.
+    """The geometry of the step d from q0: its end `q1` (nq), its midpoint `middle` (nq) and its
+    displacement `w` (nw). The mean velocity in a step of size h is `w / h`, which is a velocity at
+    the midpoint. `j0` and `j1` (nq + nw, nv) are the Jacobians of (middle, w) along trivialized
+    variations of q0 and of q1. The discrete momenta of `Ld = h L(middle, w / h)` are `-j0^T dL`
+    and `j1^T dL`.
     """
 
     q1: ca.SX
@@ -31,14 +32,14 @@ class StepGeometry:
 
 class Space(ABC):
     """A configuration manifold with a retraction `q1 = retract(q0, d)` and its inverse
-    `d = local(q0, q1)`: `retract(q, 0) = q`, `local(q, retract(q, d)) = d`.
+    `d = local(q0, q1)`: `retract(q, 0) = q` and `local(q, retract(q, d)) = d`.
 
-    A configuration is stored as `nq` numbers named `names`. A tangent vector d has `nv` numbers
-    named `tangent_names`: coordinates of Rn, components in the body frame of a Lie group, or in an
-    orthonormal frame at q0 on a sphere. Velocities and momenta are stored as `nw` numbers named
-    `velocity_names`, smooth on the whole manifold: `v = frame(q) d`. Except on spheres nw = nv and
-    the frame is the identity. `retract` and `local` take CasADi expressions (and return one) or
-    arrays (and return an array).
+    A configuration is stored as `nq` numbers with the names `names`. A tangent vector d has `nv`
+    numbers with the names `tangent_names`: coordinates on Rn, components in the body frame on a
+    Lie group, or components in an orthonormal frame at q0 on a sphere. Velocities and momenta are
+    stored as `nw` numbers with the names `velocity_names`, `v = frame(q) d`, and are smooth on the
+    whole manifold. Except on spheres, nw = nv and the frame is the identity. `retract` and `local`
+    accept CasADi expressions and return an expression, or accept arrays and return an array.
     """
 
     names: tuple[str, ...]
@@ -49,7 +50,7 @@ class Space(ABC):
 
     @property
     def nq(self) -> int:
-        """Number of stored numbers of a configuration."""
+        """The number of stored numbers per configuration."""
         return len(self.names)
 
     @property
@@ -59,18 +60,23 @@ class Space(ABC):
 
     @property
     def nw(self) -> int:
-        """Number of stored numbers of a velocity."""
+        """The number of stored numbers per velocity."""
         return len(self.velocity_names)
 
     @property
     def tangent_names(self) -> tuple[str, ...]:
-        """Names of the nv local coordinates, `local(q0, q1)`."""
+        """Names of the nv local coordinates `local(q0, q1)`."""
         return self.names
+
+    @property
+    def units(self) -> dict[str, str]:
+        """The units of the coordinates, by name, as far as they are known."""
+        return {}
 
     @property
     @abstractmethod
     def origin(self) -> np.ndarray:
-        """A configuration of the space, shape (nq,)."""
+        """A configuration (nq) that serves as the origin of the space."""
 
     @abstractmethod
     def _retract(self, q: ca.SX, d: ca.SX) -> ca.SX: ...
@@ -79,26 +85,26 @@ class Space(ABC):
     def _local(self, q0: ca.SX, q1: ca.SX) -> ca.SX: ...
 
     def local_jacobians(self, q0: ca.SX, d: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """Jacobians of `local(q0, q1)` at `q1 = retract(q0, d)` along trivialized variations of q0
-        and of q1, (nv, nv) each.
-
-        The default differentiates at the origin: on a Lie group they do not depend on q0.
+        """The Jacobians (nv, nv) of `local(q0, q1)` at `q1 = retract(q0, d)` along trivialized
+        variations of q0 and of q1. The default implementation differentiates at the origin,
+        because on a Lie group, the Jacobians do not depend on q0.
         """
         return self._local_jacobians(ca.SX(self.origin), d)
 
     def _local_jacobians(self, q0: ca.SX, d: ca.SX) -> tuple[ca.SX, ca.SX]:
         e, d_ = ca.SX.sym("e", self.nv), ca.SX.sym("d", self.nv)
         end = self._retract(q0, d_)
+        # local(retract(q0, e), q1) and local(q0, retract(q1, e)), differentiated at e = 0
         varied = self._local(self._retract(q0, e), end), self._local(q0, self._retract(end, e))
         j0, j1 = (ca.jacobian(local, e) for local in varied)
         symbols, values = ca.vertcat(e, d_), ca.vertcat(ca.SX.zeros(self.nv), d)
         return ca.substitute(j0, symbols, values), ca.substitute(j1, symbols, values)
 
     def step_geometry(self, q0: ca.SX, d: ca.SX) -> StepGeometry:
-        """Geometry of the step d from q0; the default has `w = d`."""
+        """The geometry of the step d from q0, by default with `w = d`."""
         j0, j1 = self.local_jacobians(q0, d)
         e = ca.SX.sym("e", self.nv)
-        # a variation e of q0 or q1 changes d by j0 e or j1 e, and with it the middle
+        # a variation e of q0 or q1 changes d by j0 e or j1 e, and thus the midpoint
         varied = self._middle(self._retract(q0, e), d + j0 @ e), self._middle(q0, d + j1 @ e)
         m0, m1 = (ca.substitute(ca.jacobian(m, e), e, ca.SX.zeros(self.nv)) for m in varied)
         return StepGeometry(
@@ -106,25 +112,26 @@ class Space(ABC):
         )
 
     def _middle(self, q0: ca.SX, d: ca.SX) -> ca.SX:
-        """Middle of the step d from q0; the step back has the same middle. The default is for
-        retractions whose curves `retract(q0, t d)` are geodesics.
+        """The midpoint of the step d from q0, which is also the midpoint of the reverse step. The
+        default implementation is for retractions whose curves `retract(q0, t d)` are geodesics.
         """
         return self._retract(q0, d / 2)
 
     def frame(self, q: ca.SX, near: ca.SX | None = None) -> ca.SX:
-        """Matrix F(q) (nw, nv) of the velocity `v = F d` of a tangent vector d; its columns are
-        orthonormal. Frames `near` a configuration (nq) are smooth in q about it.
+        """The matrix F(q) (nw, nv) with orthonormal columns that maps a tangent vector d to the
+        velocity `v = F d`. Frames `near` a configuration (nq) are smooth functions of q near that
+        configuration.
         """
         return ca.SX.eye(self.nv)
 
     def along(self, q: ca.SX, w: ca.SX) -> ca.SX:
-        """Configuration (nq) reached from q along the stored velocity w (nw) in unit time,
-        `along(q, frame(q) d) = retract(q, d)`.
+        """The configuration (nq) that is reached from q along the stored velocity w (nw) in unit
+        time, `along(q, frame(q) d) = retract(q, d)`.
         """
         return self._retract(q, w)
 
     def transport(self, q0: ca.SX, q1: ca.SX, w: ca.SX) -> ca.SX:
-        """Parallel transport of a stored velocity or momentum w (nw) from q0 to q1."""
+        """The parallel transport of a stored velocity or momentum w (nw) from q0 to q1."""
         return w
 
     @overload
@@ -134,8 +141,8 @@ class Space(ABC):
     def retract(self, q: Vector, d: Vector) -> np.ndarray: ...
 
     def retract(self, q: Any, d: Any) -> Any:
-        """Configuration (nq) reached from `q` (nq) along the tangent vector `d` (nv). With tables
-        (N, nq) or (N, nv) for one or both of them the result is (N, nq).
+        """The configuration (nq) that is reached from `q` (nq) along the tangent vector `d` (nv),
+        or (N, nq) if one or both are tables (N, nq) and (N, nv).
         """
         if _symbolic(q, d):
             return self._retract(q, d)
@@ -148,23 +155,23 @@ class Space(ABC):
     def local(self, q0: Vector, q1: Vector) -> np.ndarray: ...
 
     def local(self, q0: Any, q1: Any) -> Any:
-        """Tangent vector (nv) with `retract(q0, local(q0, q1)) = q1`. With tables (N, nq) for one
-        or both of them the result is (N, nv).
+        """The tangent vector (nv) with `retract(q0, local(q0, q1)) = q1`, or (N, nv) if one or
+        both configurations are tables (N, nq).
         """
         if _symbolic(q0, q1):
             return self._local(q0, q1)
         return _evaluate(self._functions["local"], (q0, self.nq), (q1, self.nq))
 
     def velocity(self, q0: Vector, q1: Vector) -> np.ndarray:
-        """Velocity (nw) at `q0` (nq) that leads to `q1` (nq) in unit time,
-        `frame(q0) local(q0, q1)`.
+        """The velocity `frame(q0) local(q0, q1)` (nw) at `q0` (nq) that leads to `q1` (nq) in unit
+        time.
         """
         return _evaluate(self._functions["velocity"], (q0, self.nq), (q1, self.nq))
 
     @cached_property
     def coordinate_change(self) -> ca.Function:
-        """`C(q0, q1) = d local(q0, retract(q1, d)) / dd` (nv, nv) at d = 0: from local coordinates
-        about q1 to those about q0.
+        """The Jacobian `C(q0, q1) = d local(q0, retract(q1, d)) / dd` (nv, nv), at d = 0, for the
+        change from local coordinates about q1 to those about q0.
         """
         q0, q1, d = ca.SX.sym("q0", self.nq), ca.SX.sym("q1", self.nq), ca.SX.sym("d", self.nv)
         slope = ca.jacobian(self._local(q0, self._retract(q1, d)), d)
@@ -181,13 +188,27 @@ class Space(ABC):
         }
 
 
+def rotation_hint(names: Sequence[str], size: int) -> str:
+    """A hint, beginning with a semicolon, if `size` numbers for a configuration with these names
+    may contain three numbers for each rotation, such as Euler angles; otherwise "".
+    """
+    # one number fewer for each rotation: three angles
+    rotations = sum(name.endswith("qw") for name in names)
+    if not rotations or size != len(names) - rotations:
+        return ""
+    return (
+        "; a rotation is a unit quaternion (qw, qx, qy, qz), not Euler angles: np.roll("
+        "scipy.spatial.transform.Rotation.from_euler('xyz', angles).as_quat(), 1) converts them"
+    )
+
+
 def _symbolic(*args: object) -> bool:
     return any(isinstance(a, (ca.SX, ca.MX)) for a in args)
 
 
 def _evaluate(function: ca.Function, *args: tuple[Vector, int]) -> np.ndarray:
-    """The function of vectors, or row by row of tables (N, n) in one call; a vector is used for
-    every row.
+    """The value of the function for vectors, or its values for the rows of tables (N, n) in one
+    call. A vector is used for every row.
     """
     arrays, rows = [], set()
     for i, (value, size) in enumerate(args):
@@ -205,6 +226,6 @@ def _evaluate(function: ca.Function, *args: tuple[Vector, int]) -> np.ndarray:
         raise ValueError(
             f"{function.name()}: tables must have equally many rows, got {sorted(rows)}"
         )
-    if 0 in rows:  # CasADi takes a matrix of no columns for the number 0
+    if 0 in rows:  # CasADi reads a matrix without columns as the number 0
         return np.empty((0, function.size1_out(0)))
     return np.asarray(function(*arrays)).T

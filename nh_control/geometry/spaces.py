@@ -1,4 +1,4 @@
-"""Configuration spaces R^n and SE(2), products of spaces, and the phase space over a space."""
+"""The configuration spaces R^n and SE(2), products of spaces, and the phase space over a space."""
 
 from __future__ import annotations
 
@@ -13,21 +13,30 @@ from nh_control.geometry.space import StepGeometry as StepGeometry
 
 
 class Rn(Space):
-    """The vector space R^n, `retract(q, d) = q + d`; also for angles that count turns."""
+    """The vector space R^n with `retract(q, d) = q + d`, also for unwrapped angles. Tables and
+    figures show the `units` of the coordinates: `Rn("heading", "x", units=("rad", "m"))`.
+    """
 
-    def __init__(self, *names: str, velocity_names: Sequence[str] = ()):
+    def __init__(self, *names: str, velocity_names: Sequence[str] = (), units: Sequence[str] = ()):
         if not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
             raise ValueError(
-                f"Rn: expected the names of the coordinates, all different, got {names}; R^2 is "
+                f"Rn: expected distinct coordinate names, got {names}; for example, R^2 is "
                 f"Rn('x', 'y')"
             )
         self.names = tuple(names)
-        self.velocity_names = tuple(velocity_names) or tuple(f"{n}_dot" for n in names)
+        if units and (isinstance(units, str) or len(units) != len(names)):
+            raise ValueError(f"Rn: expected a unit for each of {names}, got units={units!r}")
+        self._units = tuple(units)
+        self.velocity_names = tuple(velocity_names) or tuple(f"{n}_dot" for n in self.names)
         if len(self.velocity_names) != len(self.names):
             raise ValueError(
                 f"Rn: {len(self.names)} names {self.names} but {len(self.velocity_names)} "
                 f"velocity names"
             )
+
+    @property
+    def units(self) -> dict[str, str]:
+        return {name: unit for name, unit in zip(self.names, self._units) if unit}
 
     @property
     def origin(self) -> np.ndarray:
@@ -51,11 +60,12 @@ class Rn(Space):
 
 
 class SE2(Space):
-    """Planar poses (theta, x, y) with unwrapped theta; tangent vectors are (rotation, forward,
-    side) in the body frame.
+    """Planar poses (theta, x, y) with unwrapped theta. Tangent vectors are
+    (rotation, forward, side) in the body frame.
 
-    `retract(g, d) = g tau(d)` with tau one of `se2.RETRACTIONS`; midpoints use the exponential.
-    `local` reaches relative rotations below 2 pi for exp, ccsk and sccsk, below pi for cay.
+    `retract(g, d) = g tau(d)`, where tau is one of `se2.RETRACTIONS`; midpoints use the
+    exponential map. `local` is defined for relative rotations below 2 pi with exp, ccsk and sccsk,
+    and below pi with cay.
     """
 
     def __init__(
@@ -77,6 +87,10 @@ class SE2(Space):
         self.retraction = se2.RETRACTIONS[retraction]
 
     @property
+    def units(self) -> dict[str, str]:
+        return dict(zip(self.names, ("rad", "m", "m")))
+
+    @property
     def tangent_names(self) -> tuple[str, ...]:
         return self.names[0], "forward", "side"
 
@@ -91,16 +105,18 @@ class SE2(Space):
         return self.retraction.inverse(se2.between(q0, q1))
 
     def _middle(self, q0: ca.SX, d: ca.SX) -> ca.SX:
+        # half of the screw motion: g0 exp(log(tau(d)) / 2)
         screw = d if self.retraction.name == "exp" else se2.log(self.retraction.tau(d))
         return se2.compose(q0, se2.exp(screw / 2))
 
     def local_jacobians(self, q0: ca.SX, d: ca.SX) -> tuple[ca.SX, ca.SX]:
+        # d' = -dtau^{-1}_d e for g0 exp(e), d' = dtau^{-1}_d Ad_{tau(d)} e for g1 exp(e)
         dtau_inverse = self.retraction.dtau_inverse(d)
         return -dtau_inverse, dtau_inverse @ se2.adjoint(self.retraction.tau(d))
 
 
 class Product(Space):
-    """Cartesian product of spaces, coordinates concatenated in order."""
+    """The Cartesian product of spaces, with their coordinates in order."""
 
     def __init__(self, *factors: Space):
         self.factors = factors
@@ -117,6 +133,10 @@ class Product(Space):
     @property
     def origin(self) -> np.ndarray:
         return np.concatenate([f.origin for f in self.factors])
+
+    @property
+    def units(self) -> dict[str, str]:
+        return {name: unit for f in self.factors for name, unit in f.units.items()}
 
     def _split(self, q: ca.SX, d: ca.SX) -> Iterator[tuple[Space, ca.SX, ca.SX]]:
         i = j = 0
@@ -174,12 +194,12 @@ class Product(Space):
 
 
 class PhaseSpace(Space):
-    """Phase space: states (q, p) over a space, with momenta stored like velocities; local
-    coordinates are (dq, dp), nv numbers each.
-
+    """The phase space of states (q, p) over a space, with momenta stored like velocities. The
+    local coordinates are (dq, dp), with nv numbers each:
     `retract((q, p), (dq, dp)) = (q1, transport(q, q1, p + frame(q) dp))` with
-    `q1 = retract(q, dq)`. The momenta at the indices `dropped` (of factors where nw = nv) and the
-    local coordinates at the indices `dropped_local` are left out.
+    `q1 = retract(q, dq)`. States do not contain the momenta at the indices `dropped` (which belong
+    to factors with nw = nv), and tangent vectors do not contain the coordinates at the indices
+    `dropped_local`.
     """
 
     def __init__(
@@ -191,14 +211,14 @@ class PhaseSpace(Space):
         dropped_local: Sequence[int] = (),
     ):
         self.base = base
-        self._kept = [i for i in range(base.nw) if i not in dropped]
-        self._kept_local = [i for i in range(base.nv) if i not in dropped_local]
-        kept = tuple(momentum_names[i] for i in self._kept)
-        self.names = (*base.names, *kept)
-        self.velocity_names = (*base.velocity_names, *(f"{n}_dot" for n in kept))
+        self._stored = [i for i in range(base.nw) if i not in dropped]
+        self._local_indices = [i for i in range(base.nv) if i not in dropped_local]
+        stored_names = tuple(momentum_names[i] for i in self._stored)
+        self.names = (*base.names, *stored_names)
+        self.velocity_names = (*base.velocity_names, *(f"{n}_dot" for n in stored_names))
         self._tangent_names = (
             *base.tangent_names,
-            *(local_names[i] for i in self._kept_local),
+            *(local_names[i] for i in self._local_indices),
         )
 
     @property
@@ -207,9 +227,10 @@ class PhaseSpace(Space):
 
     @property
     def origin(self) -> np.ndarray:
-        return np.concatenate([self.base.origin, np.zeros(len(self._kept))])
+        return np.concatenate([self.base.origin, np.zeros(len(self._stored))])
 
     def _retract(self, x: ca.SX, dx: ca.SX) -> ca.SX:
+        # p1 = transport(q, q1, p + F dp)
         q, p = x[: self.base.nq], x[self.base.nq :]
         q1 = self.base._retract(q, dx[: self.base.nv])
         p1 = p + self._frame(q) @ dx[self.base.nv :]
@@ -217,21 +238,23 @@ class PhaseSpace(Space):
 
     def _local(self, x0: ca.SX, x1: ca.SX) -> ca.SX:
         n = self.base.nq
+        # dp = frame(q0)^T (transport(q1, q0, p1) - p0)
         dp = self._transport(x1[:n], x0[:n], x1[n:]) - x0[n:]
         return ca.vertcat(self.base._local(x0[:n], x1[:n]), self._frame(x0[:n]).T @ dp)
 
     def _frame(self, q: ca.SX) -> ca.SX:
-        return self.base.frame(q)[self._kept, self._kept_local]
+        return self.base.frame(q)[self._stored, self._local_indices]
 
     def _transport(self, q0: ca.SX, q1: ca.SX, p: ca.SX) -> ca.SX:
+        # dropped momenta are zero
         full = ca.SX(self.base.nw, 1)
-        full[self._kept] = p
-        return self.base.transport(q0, q1, full)[self._kept]
+        full[self._stored] = p
+        return self.base.transport(q0, q1, full)[self._stored]
 
 
 def _stack(blocks: Sequence[tuple[int, ca.SX]]) -> ca.SX:
-    """The block diagonal of all upper parts (first nq rows of each block) above the block diagonal
-    of all lower parts.
+    """The block-diagonal matrix of the upper parts (first nq rows) of all blocks, stacked on the
+    block-diagonal matrix of their lower parts.
     """
     return ca.vertcat(
         ca.diagcat(*(b[:n, :] for n, b in blocks)), ca.diagcat(*(b[n:, :] for n, b in blocks))

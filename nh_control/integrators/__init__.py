@@ -1,4 +1,6 @@
-"""Discrete-time integrators, each a residual and a read-out; `INTEGRATORS` lists them all."""
+"""Discrete-time integrators. Each integrator consists of a residual and a read-out. `INTEGRATORS`
+lists all of them.
+"""
 
 from nh_control.integrators import (
     composition,
@@ -50,6 +52,7 @@ FAMILIES = (
     index_one,
 )
 
+# the registry lists methods in the order of these families
 INTEGRATORS = Registry()
 for _family in FAMILIES:
     INTEGRATORS.add(*_family.INTEGRATORS)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from nh_control.integrators import lie_pairs
 from nh_control.integrators.adaptive_results import Solution
-from nh_control.integrators.adaptive_run import Request, Run
+from nh_control.integrators.adaptive_run import AdaptiveRun, Request
 from nh_control.integrators.called_action import CalledAction
 from nh_control.integrators.events import UserEvent, declared_events, event_expression
 from nh_control.integrators.lie_problem import Equations, Input, lie_problem
@@ -39,10 +39,12 @@ def solve_ivp(
     max_step: float = math.inf,
     p: ArrayLike | None = None,
 ) -> Solution:
-    """Integrate `x' = generator(x) f(t, x)` from x0 (nx) at t_span[0] to t_span[1] with steps of
-    variable size that stay on the manifold; arguments and result as `scipy.integrate.solve_ivp`.
+    """Integrate `x' = generator(x) f(t, x)` from x0 (nx) at t_span[0] to t_span[1], with steps of
+    variable size that stay on the manifold. The arguments and the result are as in
+    `scipy.integrate.solve_ivp`.
 
-    It makes an `AdaptiveIntegrator` and runs it once; for many runs, make one and keep it.
+    The function builds an `AdaptiveIntegrator` and runs it once. For many runs, build one and
+    reuse it.
     """
     integrator = AdaptiveIntegrator(equations, method, u if callable(u) else None, events)
     inputs = () if callable(u) else u
@@ -52,37 +54,42 @@ def solve_ivp(
 
 
 class AdaptiveIntegrator:
-    """An embedded pair of Lie group methods on a problem, compiled once for many runs: `solve`.
+    """An embedded pair of Lie group methods for a problem, compiled once for many runs with
+    `solve`.
 
-    `equations` are a `System`, its `LieEquations` (states (q, rho)), or a pair of an action and a
-    field. The field is a function f(t, x) of CasADi expressions that gives an algebra element, or
-    a `ca.Function` f(x, u, p) of state, inputs and parameters. `u` may be a function u(t, x) of
-    expressions. If the time is used, it is one more number of the state, on which R^1 acts.
+    `equations` is a `System`, its `LieEquations` (with states (q, rho)), or a pair of an action
+    and a field. The field is a function f(t, x) of CasADi expressions that returns an algebra
+    element, or a `ca.Function` f(x, u, p) of the state, inputs and parameters. `u` may be a
+    function u(t, x) of expressions. If these functions use the time, the time becomes the last
+    component of the state, and R^1 acts on it.
 
-    Inputs of a system are its own, then the accelerations of prescribed coordinates. Impulses of
-    holonomic constraints in the momentum of x0, as states of discrete systems have them, are
-    taken out.
+    The accelerations of prescribed coordinates follow the system's inputs. The momentum in x0 may
+    contain impulses of holonomic constraints, as in the states of discrete systems. These impulses
+    are removed.
 
-    `method` is a key of `METHODS`: "rkmk54" and "rkmk853" of Dormand and Prince, the
-    commutator-free "cf32", "cf32_third_stage" and "cf43"; or a table with an embedded method, such
-    as `munthe_kaas` makes of any Butcher tableau.
+    `method` is a key of `METHODS`: "rkmk54" and "rkmk853" by Dormand and Prince, or the
+    commutator-free "cf32", "cf32_third_stage" and "cf43". It may also be a table with an embedded
+    method. `munthe_kaas` converts any Butcher tableau to such a table.
 
-    `events` are functions g(t, x) whose zeros are located, with SciPy's attributes `terminal` and
-    `direction`. They take CasADi expressions and are evaluated in the native loop, or, with the
-    attribute `numeric = True`, numbers; numeric ones are called for the ends of steps after some
-    steps. A zero at the start of the run does not count. Two zeros of one event within a step are
-    missed; `max_step` helps.
+    `events` are functions g(t, x) with SciPy's attributes `terminal` and `direction`. The run
+    locates their zeros. The functions take CasADi expressions and are evaluated in the native
+    loop. With the attribute `numeric = True`, they take numbers and are called after each batch of
+    steps. A zero at the initial time does not count. Two zeros of one event within a step are
+    missed. In this case, use a smaller `max_step`.
 
-    The error of a step is the difference of x1 and the embedded solution in the stored numbers, to
-    first order a tangent vector: on unit vectors the angle, on quaternions half of it. It is
-    relative to vectors as a whole, `s_i = atol_i + rtol |block of i|`, with the `blocks` of the
-    action, so it does not depend on the frame: a direction or a quaternion counts as 1, each
-    number of R^n alone, as in SciPy. See `numerics.adaptive` for the control of steps.
+    The error of a step is the difference between x1 and the embedded solution in the components of
+    the state. To first order, it is a tangent vector. Its norm is the angle for unit vectors, and
+    half the angle for quaternions. The scale is `s_i = atol_i + rtol |block of i|` with the norms
+    of whole vectors (the `blocks` of the action), so it does not depend on the frame. A direction
+    or a quaternion has the norm 1, and each component of R^n is a block, as in SciPy. See
+    `numerics.adaptive` for the step size control.
 
-    Between steps the solution is `tau(v(theta)) . x` with a polynomial v of the algebra: of degree
-    4 and 7 for the methods of Dormand and Prince (their own curves), Hermite's cubic for others.
+    Within a step, the solution is `tau(v(theta)) . x` with a polynomial v in the algebra. For
+    Dormand and Prince's methods, v is their dense output of degree 4 or 7. For other methods, it
+    is a Hermite cubic.
 
-    Raises ValueError for an unknown method, and as `LieEquations` and `declared_events` do.
+    Raises ValueError for an unknown method, and in the same cases as `LieEquations` and
+    `declared_events`.
     """
 
     def __init__(
@@ -96,6 +103,7 @@ class AdaptiveIntegrator:
         self.problem = lie_problem(equations, () if u is None else u)
         self.events = tuple(declared_events(events))
         t, (x, u, p) = ca.SX.sym("t"), self._symbols
+        # compiled events are evaluated in the native loop
         values = event_expression(self.events, t, x[: self.problem.nx])
         self._symbolic_events = ca.Function("nh_events", [t, x, u, p], [values])
 
@@ -112,23 +120,25 @@ class AdaptiveIntegrator:
         max_step: float = math.inf,
         p: ArrayLike | None = None,
     ) -> Solution:
-        """One run from x0 (nx) under constant inputs u (nu), with the values p of the parameters,
-        by default the system's; atol is one number or (nx).
+        """One run from x0 (nx) with constant inputs u (nu) and the parameter values p, which
+        default to the system's values. `atol` is a number or has shape (nx,).
 
-        A failure is not raised: `status` is -1, and the solution up to there is kept. Raises
-        ValueError for values that do not fit.
+        A failure does not raise an error. Instead, `status` is -1, and the result contains the
+        solution up to the failure. Raises ValueError for arguments with wrong shapes or values.
         """
         problem = self.problem
         request = Request.checked(
             problem, t_span, x0, u, t_eval, dense_output, rtol, atol, first_step, max_step, p
         )
+        # remove the impulses of holonomic constraints from the momentum
         if problem.start is not None:
             x = request.x0[: problem.nx]
             settled = np.asarray(problem.start(x, request.p))[:, 0]
             request = replace(request, x0=np.concatenate([settled, request.x0[problem.nx :]]))
+        # interpolation needs additional stages
         between = dense_output or t_eval is not None or bool(self.events)
         steps, evaluations = self._dense_steps if between else self._steps
-        run = Run(request, problem, steps, self._functions, self.events, self._pair.order)
+        run = AdaptiveRun(request, problem, steps, self._functions, self.events)
         return run.solution(evaluations)
 
     @cached_property
@@ -140,8 +150,9 @@ class AdaptiveIntegrator:
         return self._compiled(True)
 
     def _compiled(self, dense: bool) -> tuple[AdaptiveSteps, int]:
-        """The steps, and how often each trial evaluates the field."""
+        """The steps, and the number of evaluations of the field in each trial."""
         problem, pair, evaluations = self.problem, self._pair, 0
+        # small fields are inlined as SX expressions, and large ones are called from MX graphs
         inline = problem.field.n_instructions() <= INLINE
         action = problem.action if inline else CalledAction(problem.action)
         kind: Any = ca.SX if inline else ca.MX
@@ -152,25 +163,28 @@ class AdaptiveIntegrator:
             evaluations += 1
             return problem.field(x, u, p)
 
-        one = lie_pairs.trial(pair, action, field, x, f, h, dense)
-        outputs = [ca.densify(v) for v in (one.x1, one.f1, one.errors, one.dense)]
-        functions = (
+        step = lie_pairs.trial(pair, action, field, x, f, h, dense)
+        outputs = [ca.densify(v) for v in (step.x1, step.f1, step.errors, step.dense)]
+        steps = AdaptiveSteps(
+            f"{problem.name}_{self._pair.table.name}",
             ca.Function("nh_trial", [x, f, u, p, h], outputs),
             self._point(outputs[-1].numel()),
             self._symbolic_events,
+            self._start,
+            problem.blocks,
+            pair.order,
         )
-        name = f"{problem.name}_{self._pair.table.name}"
-        return AdaptiveSteps(name, *functions, problem.blocks, pair.order), evaluations
+        return steps, evaluations
 
     def _point(self, n: int) -> ca.Function:
-        """`nh_point(x, curve, theta)` of curves in n numbers; x itself where there are none."""
+        """`nh_point(x, curve, theta)` for curves with n coefficients. It returns x if n is 0."""
         x, curve, theta = self._symbols[0], ca.SX.sym("curve", n), ca.SX.sym("theta")
         point = lie_pairs.point(self._pair, self.problem.action, x, curve, theta) if n else x
         return ca.Function("nh_point", [x, curve, theta], [ca.densify(point)])
 
     @cached_property
     def _sizes(self) -> tuple[int, int, int, int, int]:
-        """Sizes of state, algebra, inputs, parameters and h."""
+        """Sizes of the state, algebra, inputs, parameters and h."""
         field = self.problem.field
         nu, n_parameters = field.size1_in(1), field.size1_in(2)
         return self.problem.action.nx, self.problem.action.dim, nu, n_parameters, 1
@@ -183,26 +197,29 @@ class AdaptiveIntegrator:
         return x, u, p
 
     @cached_property
-    def _functions(self) -> Functions:
-        """`nh_start(x, f, u, p, h)`, the field and the rate of x at `tau(h f) . x`,
-        `nh_normalize(x)` and the events.
-        """
+    def _start(self) -> ca.Function:
+        """`nh_start(x, f, u, p, h)` returns the field and the rate of x at `tau(h f) . x`."""
         action, (x, u, p) = self.problem.action, self._symbols
         f, h = ca.SX.sym("f", action.dim), ca.SX.sym("h")
         moved = action.act(h * f, x)
         there = self.problem.field(moved, u, p)
+        # x' = generator(x) f
         rate = ca.densify(action.generator(moved) @ there)
-        functions = [
-            ca.Function("nh_start", [x, f, u, p, h], [there, rate]),
-            ca.Function("nh_normalize", [x], [ca.densify(action.normalize(x))]),
-            self._symbolic_events,
-        ]
-        return Functions(f"{self.problem.name}_start", functions)
+        return ca.Function("nh_start", [x, f, u, p, h], [ca.densify(there), rate])
+
+    @cached_property
+    def _functions(self) -> Functions:
+        """`nh_normalize(x)` and the events."""
+        x = self._symbols[0]
+        normal = ca.densify(self.problem.action.normalize(x))
+        normalize = ca.Function("nh_normalize", [x], [normal])
+        return Functions(f"{self.problem.name}_start", [normalize, self._symbolic_events])
 
 
 INLINE = 150
-"""Instructions of a field up to which a step is one expression: faster to run (0.7 us instead of
-1.1 for a heavy top by "rkmk54"), while a large one takes long to compile.
+"""Maximum number of instructions in a field for a step to be one expression. One expression runs
+faster (0.7 us instead of 1.1 us for a heavy top with "rkmk54"), but takes long to compile if it is
+large.
 """
 METHODS = lie_pairs.pairs()
 """Embedded pairs by name."""

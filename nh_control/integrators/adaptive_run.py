@@ -1,4 +1,4 @@
-"""One adaptive run: its request, its native calls one after another, and its result."""
+"""One adaptive run, with its request, its sequence of native calls, and its result."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from nh_control.integrators.adaptive_results import DenseOutput, Solution
 from nh_control.integrators.events import Event, LocatedEvent, locate_events, until_terminal
 from nh_control.integrators.lie_problem import LieProblem
 from nh_control.numerics import adaptive
-from nh_control.numerics.adaptive import AdaptiveSteps, Arrays, weighted_error
+from nh_control.numerics.adaptive import AdaptiveSteps, Arrays
 from nh_control.numerics.compiled import Functions
 
-ROOM = 1000
-"""Number of steps of one native call; interrupts and numeric events are handled between calls."""
-LEAST_RTOL = 100 * float(np.finfo(float).eps)
-OFF = 1e-6
-"""Largest distance of x0 from the manifold."""
+BATCH_SIZE = 1000
+"""Number of steps in one native call. Interrupts and numeric events are handled between calls."""
+MIN_RTOL = 100 * float(np.finfo(float).eps)
+MANIFOLD_TOLERANCE = 1e-6
+"""Maximum distance of x0 from the manifold."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """The request of a run. With the time in the state, it is the last number of x0 and atol."""
+    """The request for a run. If the state contains the time, it is the last component of x0, and
+    atol has an entry for it.
+    """
 
     t0: float
     t1: float
@@ -54,18 +56,20 @@ class Request:
         max_step: float,
         p: ArrayLike | None,
     ) -> Request:
-        """The request; raises ValueError, with the problem's name, for values that do not fit."""
+        """The checked request. For wrong shapes or values, raises a ValueError that states the
+        problem.
+        """
         where = problem.name
         span = _numbers(where, "t_span", t_span, 2)
         x, inputs = _numbers(where, "x0", x0, problem.nx), _numbers(where, "u", u, problem.nu)
-        own = np.zeros(0) if problem.parameters is None else problem.parameters
-        numbers = _numbers(where, "p", own if p is None else p, problem.n_parameters)
+        default = np.zeros(0) if problem.parameters is None else problem.parameters
+        parameters = _numbers(where, "p", default if p is None else p, problem.n_parameters)
         absolute = np.broadcast_to(atol, problem.nx) if np.ndim(atol) == 0 else np.asarray(atol)
         absolute = _numbers(where, "atol", absolute, problem.nx)
         if not (absolute > 0).all():
             raise ValueError(f"{where}: atol must be positive, got {atol!r}")
-        if not LEAST_RTOL <= rtol < math.inf:
-            raise ValueError(f"{where}: rtol must be at least {LEAST_RTOL:.2g}, got {rtol}")
+        if not MIN_RTOL <= rtol < math.inf:
+            raise ValueError(f"{where}: rtol must be at least {MIN_RTOL:.2g}, got {rtol}")
         if not max_step > 0:
             raise ValueError(f"{where}: max_step must be positive, got {max_step}")
         t0, t1 = span.tolist()
@@ -76,10 +80,18 @@ class Request:
             )
         if problem.timed:
             x, absolute = np.append(x, t0), np.append(absolute, 1.0)
-        wanted_times = None if t_eval is None else _sorted_times(where, t_eval, t0, t1)
         return cls(
-            *(t0, t1, x, inputs, numbers, wanted_times, bool(dense_output)),
-            *(float(rtol), absolute, first_step, max_step),
+            t0=t0,
+            t1=t1,
+            x0=x,
+            u=inputs,
+            p=parameters,
+            t_eval=None if t_eval is None else _sorted_times(where, t_eval, t0, t1),
+            dense_output=bool(dense_output),
+            rtol=float(rtol),
+            atol=absolute,
+            first_step=first_step,
+            max_step=max_step,
         )
 
 
@@ -104,7 +116,7 @@ def _sorted_times(where: str, t_eval: ArrayLike, t0: float, t1: float) -> np.nda
 
 @dataclass
 class _Record:
-    """The record of a run, one entry for every native call."""
+    """The record of a run, with one entry for each native call."""
 
     t: list[np.ndarray] = field(default_factory=list)
     x: list[np.ndarray] = field(default_factory=list)
@@ -112,8 +124,8 @@ class _Record:
     located: list[tuple[LocatedEvent, np.ndarray]] = field(default_factory=list)
 
 
-class Run:
-    """One run of compiled steps."""
+class AdaptiveRun:
+    """One run with compiled steps."""
 
     def __init__(
         self,
@@ -122,15 +134,14 @@ class Run:
         steps: AdaptiveSteps,
         functions: Functions,
         events: Sequence[Event],
-        order: int,
     ):
         self._request, self._problem, self._steps = request, problem, steps
-        self._call, self._events, self._order = functions, events, order
-        self._starts, self._accepted, self._trials = 1, 0, 0
+        self._call, self._events = functions, events
+        self._starts, self._accepted, self._trials = 0, 0, 0
         self._counts, self._record = np.zeros(len(events)), _Record()
 
     def solution(self, evaluations: int) -> Solution:
-        """The whole run; `evaluations` of the field by every trial."""
+        """The result of the whole run. Each trial step evaluates the field `evaluations` times."""
         arrays = self._prepared()
         status = adaptive.UNFINISHED
         self._keep_start(arrays)
@@ -142,51 +153,28 @@ class Run:
         return self._result(status, arrays, evaluations)
 
     def _prepared(self) -> Arrays:
-        """Arrays with the start in them."""
+        """Arrays that contain the initial state."""
         r, steps = self._request, self._steps
-        arrays = Arrays(steps.sizes, ROOM)
+        arrays = Arrays(steps.sizes, BATCH_SIZE)
         arrays.x[:] = self._settled(r.x0)
         arrays.u[:], arrays.p[:], arrays.atol[:] = r.u, r.p, r.atol
-        arrays.f[:], rate = self._rate(arrays, arrays.f, 0.0)
-        size = r.first_step or self._first_step(arrays, rate)
-        arrays.control[:] = r.t0, r.t1, size, r.max_step, r.rtol, 0.0
+        arrays.control[:] = r.t0, r.t1, r.first_step or 0.0, r.max_step, r.rtol, 0.0
+        self._starts = steps.start(arrays)
+        # the native loop stops at compiled terminal events
         compiled = [e for e in self._events if not e.numeric]
         arrays.directions[:] = [e.direction for e in compiled]
         arrays.limits[:] = [e.limit for e in compiled]
         return arrays
 
     def _settled(self, x0: np.ndarray) -> np.ndarray:
+        # normalize removes round-off; a larger distance is a user error
         x = self._call("nh_normalize", x0)[0][:, 0]
-        if not np.abs(x - x0).max(initial=0.0) <= OFF:
+        if not np.abs(x - x0).max(initial=0.0) <= MANIFOLD_TOLERANCE:
             raise ValueError(
                 f"{self._problem.name}: x0 is not on the manifold (unit vectors must have length "
                 f"1, and tangent vectors be normal to them), expected {x}, got {x0}"
             )
         return x
-
-    def _rate(self, a: Arrays, f: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
-        """Field and rate of x at tau(h f) . x."""
-        there, rate = self._call("nh_start", a.x, f, a.u, a.p, [h])
-        return there[:, 0], rate[:, 0]
-
-    def _first_step(self, a: Arrays, rate: np.ndarray) -> float:
-        """Size of the first trial [Hairer, Norsett, Wanner: Solving ODEs I, II.4]."""
-        r = self._request
-        span = abs(r.t1 - r.t0)
-        if span == 0.0:
-            return 0.0
-
-        def size(v: np.ndarray) -> float:
-            return weighted_error(v, (a.x,), a.atol, r.rtol, self._problem.blocks)
-
-        d0, d1 = size(a.x), size(rate)
-        h0 = min(1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1, span)
-        self._starts += 1
-        moved = self._rate(a, a.f, math.copysign(h0, r.t1 - r.t0))[1]
-        d2 = size(moved - rate) / h0
-        most = max(d1, d2)
-        h1 = max(1e-6, 1e-3 * h0) if most <= 1e-15 else (0.01 / most) ** (1 / (self._order + 1))
-        return min(100 * h0, h1, span, r.max_step)
 
     def _keep_start(self, a: Arrays) -> None:
         r, record = self._request, self._record
@@ -195,18 +183,20 @@ class Run:
             record.x.append(a.x[None].copy())
 
     def _keep(self, a: Arrays) -> bool:
-        """Keep the requested states of a call's steps; whether an event ends the run there."""
+        """Store the requested states of a call's steps. Returns whether an event ends the run."""
         n = int(a.counts[adaptive.STORED])
         if not n:
             return False
         times, states = a.times[: n + 1].copy(), a.states[: n + 1].copy()
+        # the arrays of the native loop are overwritten by the next call
         interpolant = DenseOutput(
             self._steps.points, states.shape[1], times, states[:-1], a.curves[:n].copy(), times[-1]
         )
         located, stopped = self._events_in(interpolant, a, n)
-        self._record.located += [(one, interpolant(one.t)) for one in located]
+        self._record.located += [(event, interpolant(event.t)) for event in located]
+        # steps after a terminal event do not count
         last = located[-1].t if stopped else float(times[-1])
-        self._accepted += int(np.searchsorted(*_forward(times, last)))
+        self._accepted += _steps_until(times, last)
         self._keep_states(interpolant, states, last, stopped)
         if self._request.dense_output:
             self._record.interpolants.append(interpolant)
@@ -215,28 +205,33 @@ class Run:
     def _keep_states(
         self, interpolant: DenseOutput, states: np.ndarray, last: float, stopped: bool
     ) -> None:
-        wanted_times, record = self._request.t_eval, self._record
-        if wanted_times is None:
-            n = int(np.searchsorted(*_forward(interpolant.times, last)))
+        t_eval, record = self._request.t_eval, self._record
+        if t_eval is None:
+            # without t_eval, keep the ends of all steps and the end of the run
+            n = _steps_until(interpolant.times, last)
             record.t += [interpolant.times[1:n], np.array([last])]
             record.x += [states[1:n], interpolant(last)[None] if stopped else states[n : n + 1]]
             return
         forward = 1.0 if interpolant.times[-1] > interpolant.times[0] else -1.0
-        wanted = wanted_times[
-            (forward * wanted_times > forward * interpolant.times[0])
-            & (forward * wanted_times <= forward * last)
+        times = t_eval[
+            (forward * t_eval > forward * interpolant.times[0])
+            & (forward * t_eval <= forward * last)
         ]
-        record.t.append(wanted)
-        record.x.append(interpolant(wanted).T)
+        record.t.append(times)
+        record.x.append(interpolant(times).T)
 
     def _events_in(
         self, interpolant: DenseOutput, a: Arrays, n: int
     ) -> tuple[list[LocatedEvent], bool]:
-        """Events of the steps of a call until one that is terminal, and whether there is one."""
+        """The events in a call's steps up to the first terminal event, and whether there is a
+        terminal event.
+        """
         if not self._events:
             return [], False
         numeric = [k for k, e in enumerate(self._events) if e.numeric]
         compiled = [k for k, e in enumerate(self._events) if not e.numeric]
+        # the native loop returns the compiled events' values at the nodes; add the numeric events'
+        # values
         values = np.empty((n + 1, len(self._events)))
         values[:, compiled] = a.values[: n + 1]
         states = [*interpolant.starts, interpolant(interpolant.times[-1])] if numeric else []
@@ -257,14 +252,16 @@ class Run:
 
     def _result(self, status: int, a: Arrays, evaluations: int) -> Solution:
         r, record, nx = self._request, self._record, self._problem.nx
+        # SciPy's status codes
         code = {adaptive.FINISHED: 0, adaptive.STOPPED: 1, adaptive.UNDERFLOWN: -1}[status]
         t = np.concatenate([np.zeros(0), *record.t])
         x = np.concatenate([np.zeros((0, len(r.x0))), *record.x])
         times = [
-            [one.t for one, _ in record.located if one.k == k] for k in range(len(self._events))
+            [event.t for event, _ in record.located if event.k == k]
+            for k in range(len(self._events))
         ]
         points = [
-            np.array([x[:nx] for one, x in record.located if one.k == k]).reshape(-1, nx)
+            np.array([x[:nx] for event, x in record.located if event.k == k]).reshape(-1, nx)
             for k in range(len(self._events))
         ]
         return Solution(
@@ -281,17 +278,17 @@ class Run:
         )
 
     def _whole(self, a: Arrays, code: int) -> DenseOutput:
-        """The curve of all steps; a constant curve if there is no step."""
+        """The dense output over all steps, or a constant if there are no steps."""
         interpolants, nx = self._record.interpolants, self._problem.nx
         if not interpolants:
             t, x = self._request.t0, a.x[None].copy()
             curves = np.zeros((1, a.curves.shape[1]))
             return DenseOutput(self._steps.points, nx, np.array([t, t]), x, curves, t)
         times = np.concatenate(
-            [interpolants[0].times[:1], *(one.times[1:] for one in interpolants)]
+            [interpolants[0].times[:1], *(part.times[1:] for part in interpolants)]
         )
         starts, curves = (
-            np.concatenate([getattr(one, name) for one in interpolants])
+            np.concatenate([getattr(part, name) for part in interpolants])
             for name in ("starts", "curves")
         )
         end = self._record.located[-1][0].t if code == 1 else float(times[-1])
@@ -304,7 +301,7 @@ class Run:
         if status == adaptive.STOPPED:
             return f"a terminal event occurred at t = {self._record.located[-1][0].t:g}"
         why = (
-            f"the error stays {error:.1e} times as large as rtol = {rtol:g} and atol ask for: a "
+            f"the error remains {error:.1e} times as large as rtol = {rtol:g} and atol allow: a "
             "singularity, or tolerances that are too small"
             if math.isfinite(error)
             else "the field or a step is not finite there"
@@ -312,7 +309,8 @@ class Run:
         return f"steps became too small at t = {t:g}: {why}"
 
 
-def _forward(times: np.ndarray, t: float) -> tuple[np.ndarray, float]:
-    """The times and the time t, with the sign changed for a run backwards, so that they rise."""
+def _steps_until(times: np.ndarray, t: float) -> int:
+    """Number of steps that begin before the time t."""
+    # searchsorted needs increasing times, so change the sign in a backward run
     sign = 1.0 if times[-1] >= times[0] else -1.0
-    return sign * times, sign * t
+    return int(np.searchsorted(sign * times, sign * t))

@@ -1,4 +1,4 @@
-"""An action as compiled functions that are called, for steps too large to be one expression."""
+"""An action that calls compiled functions, for steps that are too large for one expression."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nh_control.numerics.expressions import Graph
 
 
 class CalledAction(HomogeneousSpace):
-    """The action of another one, on CasADi's MX graphs."""
+    """The same action as another object's, but on CasADi's MX graphs."""
 
     def __init__(self, action: HomogeneousSpace):
         self.names, self.dim = action.names, action.dim

@@ -1,4 +1,4 @@
-"""Lie-Poisson steps on the dual of a Lie algebra, for any Hamiltonian there."""
+"""Lie-Poisson steps on the dual of a Lie algebra, for any Hamiltonian on the dual."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def _midpoint(group: LieGroup, gradient: Gradient, mu: ca.SX, z: ca.SX) -> ca.SX
 
 
 def _mean_value(group: LieGroup, gradient: Gradient, mu: ca.SX, z: ca.SX) -> ca.SX:
+    # int_0^1 dH(mu + s (mu1 - mu)) ds by Gauss quadrature
     change, mean = coadjoint_transport(group, z, mu) - mu, ca.SX(group.dim, 1)
     for c, b in zip(*gauss(POINTS)):
         mean += float(b) * gradient(mu + float(c) * change)
@@ -30,14 +31,14 @@ def _mean_value(group: LieGroup, gradient: Gradient, mu: ca.SX, z: ca.SX) -> ca.
 
 
 POINTS = 6
-"""Number of Gauss points of the mean value."""
+"""Number of Gauss points for the mean value."""
 RULES = {
     "euler_poincare": _euler_poincare,
     "midpoint": _midpoint,
     "mean_value": _mean_value,
 }
 TOLERANCE = 1e-13
-"""Absolute tolerance of Newton's iteration for z; one more correction follows, as in
+"""Absolute tolerance of the Newton iteration for z. One more correction follows, as in
 `numerics.newton`.
 """
 
@@ -45,19 +46,20 @@ TOLERANCE = 1e-13
 def lie_poisson_step(
     group: LieGroup, hamiltonian: Callable[[ca.SX], Expression], rule: str = "euler_poincare"
 ) -> ca.Function:
-    """One step `mu1(mu, h)` of `mu' = ad*_{dH/dmu} mu` on g*, body momenta of a left-invariant
-    Hamiltonian: `mu1 = Ad*_{exp(z)} mu` lies on the coadjoint orbit of mu (dim) to round-off.
+    """A step `mu1(mu, h)` of `mu' = ad*_{dH/dmu} mu` on g*, for body momenta mu (dim) and a
+    left-invariant Hamiltonian. `mu1 = Ad*_{exp(z)} mu` lies on the coadjoint orbit of mu to
+    round-off.
 
     - "euler_poincare": `z = h dH(dexp*_z mu)`, symplectic on the orbits, equal to `slgi` for
       left-invariant systems (discrete Euler-Poincare equations; Marsden, Pekarsky, Shkoller 1999).
     - "midpoint": `z = h dH(Ad*_{exp(z/2)} mu)` [Engo and Faltinsen 2001].
-    - "mean_value": `z = h int_0^1 dH((1 - s) mu + s mu1) ds`, which keeps H [Engo and Faltinsen
-      2001].
+    - "mean_value": `z = h int_0^1 dH((1 - s) mu + s mu1) ds`, which conserves H
+      [Engo and Faltinsen 2001].
 
-    All are symmetric and of second order. Heavy top and rigid bodies in a fluid are on se(3)*,
-    `SE3Group`. The CasADi function solves for z by Newton's method and can be differentiated and
-    mapped. Raises ValueError for an unknown rule and for coordinates of the group other than
-    "exp".
+    All rules are symmetric and second order. The heavy top and rigid bodies in a fluid are systems
+    on se(3)* (see `SE3Group`). The CasADi function solves for z with Newton's method. It can be
+    differentiated and mapped. Raises ValueError for an unknown rule and for group coordinates
+    other than "exp".
     """
     if rule not in RULES:
         raise ValueError(f"lie_poisson_step: unknown rule {rule!r}, choose one of {[*RULES]}")
@@ -65,12 +67,14 @@ def lie_poisson_step(
         raise ValueError(f"lie_poisson_step: coordinates must be 'exp', got {group.coordinates!r}")
     mu, z, h = ca.SX.sym("mu", group.dim), ca.SX.sym("z", group.dim), ca.SX.sym("h")
     gradient = ca.Function("gradient", [mu], [ca.gradient(ca.SX(hamiltonian(mu)), mu)])
-    p, residual = ca.vertcat(mu, h), z - h * RULES[rule](group, gradient, mu, z)
+    known, residual = ca.vertcat(mu, h), z - h * RULES[rule](group, gradient, mu, z)
     solve = ca.rootfinder(
-        "solve", "newton", {"x": z, "p": p, "g": residual}, {"abstol": TOLERANCE}
+        "solve", "newton", {"x": z, "p": known, "g": residual}, {"abstol": TOLERANCE}
     )
+    # one more Newton correction brings the residual to round-off
     corrected = z - ca.solve(ca.jacobian(residual, z), residual)
     carry = ca.Function("carry", [z, mu, h], [coadjoint_transport(group, corrected, mu)])
+    # a rootfinder can only be called in an MX graph
     mu_, h_ = ca.MX.sym("mu", group.dim), ca.MX.sym("h")
     z_ = solve(ca.MX.zeros(group.dim), ca.vertcat(mu_, h_))
     return ca.Function("step", [mu_, h_], [carry(z_, mu_, h_)], ["mu", "h"], ["mu1"])

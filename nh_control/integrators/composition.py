@@ -1,5 +1,5 @@
-"""Compositions of a symmetric method of higher order: steps by fractions of h, some backwards,
-with errors that cancel.
+"""Higher-order compositions of a symmetric method. The substeps are fractions of h, some of them
+negative, chosen so that their errors cancel.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from nh_control.integrators.registry import Integrator, first_of, if_prescribed
 from nh_control.integrators.variational import INTEGRATORS as VARIATIONAL
 from nh_control.mechanics.system import System
 
-LOST = ("velocity constraints at the middle",)
-"""Properties that only the substeps have."""
+SUBSTEP_PROPERTIES = ("velocity constraints at the middle",)
+"""Properties of the substeps that the composition does not have."""
 
 _HALVES = {
     (6, 7): (
@@ -50,26 +50,32 @@ _HALVES = {
         -0.60550853383003451169892108,
     ),
 }
-"""Fractions up to the middle one, by order and number of substeps, for methods of order 2 [Yoshida
-1990 (6, 7); Kahan and Li 1997 (6, 9) and (8, 17); Suzuki and Umeno 1993, McLachlan 1995 (8, 15)],
-collected in [Hairer, Lubich, Wanner, Geometric Numerical Integration, V.3.2].
+"""The first half of the fractions, up to the middle, by order and number of substeps, for methods
+of order 2 [Yoshida 1990 (6, 7); Kahan and Li 1997 (6, 9) and (8, 17); Suzuki and Umeno 1993,
+McLachlan 1995 (8, 15)], collected in [Hairer, Lubich, Wanner, Geometric Numerical Integration,
+V.3.2].
 """
 SUBSTEPS = {4: 5, 6: 9, 8: 17}
-"""Numbers of substeps with the smaller error: 30, 10 and 10 times smaller at the same step."""
+"""Number of substeps with the smaller error, by order. At the same step, the error is 30, 10 and
+10 times smaller than with the other number.
+"""
 
 
 def fractions(order: int, substeps: int, of_order: int = 2) -> tuple[float, ...]:
-    """Fractions of h that make a symmetric method of order `of_order` one of order `order`.
+    """Fractions of h that raise the order of a symmetric method from `of_order` to `order`.
 
-    Two orders more take 3 substeps, `g = 1 / (2 - 2^(1/(p+1))),  (g, 1 - 2 g, g)` [Yoshida 1990],
-    or 5, `g = 1 / (4 - 4^(1/(p+1))),  (g, g, 1 - 4 g, g, g)` [Suzuki 1990], p the order there is;
-    order 6 of a method of order 2 takes 7 or 9, order 8 15 or 17. Raises ValueError for others.
+    Raising the order n by two takes 3 substeps, `g = 1 / (2 - 2^(1/(n+1))),  (g, 1 - 2 g, g)`
+    [Yoshida 1990], or 5, `g = 1 / (4 - 4^(1/(n+1))),  (g, g, 1 - 4 g, g, g)` [Suzuki 1990].
+    Raising the order from 2 to 6 takes 7 or 9 substeps, and raising it from 2 to 8 takes 15 or 17.
+    Raises ValueError for other numbers.
     """
     if order == of_order + 2 and substeps in (3, 5):
+        # g = 1 / (k - k^(1/(n+1))) with k = substeps - 1 outer fractions
         ends = substeps - 1
         g = 1 / (ends - ends ** (1 / (of_order + 1)))
         return (g,) * (ends // 2) + (1 - ends * g,) + (g,) * (ends // 2)
     if of_order == 2 and (half := _HALVES.get((order, substeps))):
+        # by symmetry, the second half mirrors the first, without the middle
         return (*half, *half[-2::-1])
     known = [(of_order + 2, 3), (of_order + 2, 5), *(_HALVES if of_order == 2 else ())]
     raise ValueError(
@@ -79,24 +85,25 @@ def fractions(order: int, substeps: int, of_order: int = 2) -> tuple[float, ...]
 
 
 def composition(base: Integrator, order: int, substeps: int | None = None) -> Integrator:
-    """The integrator of a higher even order that is composed of a symmetric one, see `fractions`;
-    by default with the number of `substeps` of the smaller error.
+    """An integrator of a higher even order, composed of steps of a symmetric integrator (see
+    `fractions`). The default number of `substeps` is the one with the smaller error.
 
-    It keeps the invariants that the base keeps at every step size, but not the constraints at a
-    step's middle. Inputs are constant over the whole step. Negative substeps run damping
-    backwards: use another method for very stiff damping. Raises ValueError for a base that is not
-    symmetric or declares no order, and for an unknown order; the integrator refuses systems that
-    cannot be composed, see `DiscreteSystem.composed`.
+    The composition conserves the invariants that the base conserves at every step size, but it
+    does not satisfy the constraints at the middle of a step. Inputs are constant over the whole
+    step. Negative substeps run damping backward, so use another method for very stiff damping.
+    Raises ValueError if the base is not symmetric or does not declare its order, and for an
+    unknown order. The integrator refuses systems that cannot be composed (see
+    `DiscreteSystem.composed`).
     """
     if not base.symmetric:
         raise ValueError(
-            f"{base.name} is not symmetric: its composition would gain one order at most; choose "
-            "a symmetric method"
+            f"{base.name} is not symmetric: a composition would raise its order by one at most; "
+            "choose a symmetric method"
         )
     if base.order is None:
-        raise ValueError(f"{base.name} declares no order, from which its composition follows")
-    wanted = substeps or (SUBSTEPS.get(order, 5) if base.order == 2 else 5)
-    parts = fractions(order, wanted, base.order)
+        raise ValueError(f"{base.name} declares no order, but a composition needs it")
+    n_substeps = substeps or (SUBSTEPS.get(order, 5) if base.order == 2 else 5)
+    parts = fractions(order, n_substeps, base.order)
     name = f"{base.name}_order{order}" + (f"_{substeps}" if substeps else "")
 
     def make(system: System, h: float) -> DiscreteSystem:
@@ -107,10 +114,10 @@ def composition(base: Integrator, order: int, substeps: int | None = None) -> In
         name=name,
         make=make,
         order=order,
-        preserves=tuple(kept for kept in base.preserves if kept not in LOST),
+        preserves=tuple(name for name in base.preserves if name not in SUBSTEP_PROPERTIES),
         refuses=first_of(base.refuses, if_prescribed),
         source=f"{base.source}; composed: Hairer, Lubich, Wanner V.3.2",
-        contacts=False,  # they open and close in steps forward only
+        contacts=False,  # contacts open and close only in forward steps
     )
 
 

@@ -1,4 +1,4 @@
-"""Energy-preserving methods by discrete gradients on D* [celledoni2016 3]."""
+"""Energy-preserving discrete gradient methods on D* [celledoni2016 3]."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ from nh_control.numerics.newton import LEAST
 from nh_control.numerics.quadrature import gauss
 
 POINTS = 6
-"""Number of Gauss points of dH. A difference quotient of H loses digits for a small change, and is
-0/0 for no change. The integral of dH at the points replaces it if it is exact to round-off, see
-`_is_near`; along momenta, in which H is quadratic, it always is.
+"""Number of Gauss points for dH. A difference quotient of H loses digits if the change is small,
+and is 0/0 without a change. The quadrature of dH at the points replaces the quotient if the
+quadrature is exact to round-off (see `_is_near`). H is quadratic in the momenta, so the quadrature
+along momenta is always exact.
 """
 NODES, WEIGHTS = gauss(POINTS)
 LAST = [(2 * n + 1) * WEIGHTS * Legendre.basis(n)(2 * NODES - 1) for n in (4, 5)]
-"""Weights of the derivatives at the points that give their last two coefficients along the change,
-in Legendre's polynomials.
+"""Weights of the derivatives at the points. The weighted sums are the last two Legendre
+coefficients of the derivative along the change.
 """
 EPS = float(np.finfo(float).eps)
 
 MOST_COORDINATES = 20
-"""Coordinates of a system that methods of coordinate increments take: the equations of a step
-evaluate H some eight times for each.
+"""Maximum number of coordinates for coordinate increment methods. The equations of a step evaluate
+H about eight times for each coordinate.
 """
 
 
@@ -42,7 +43,9 @@ def _if_large(system: System) -> str:
     n = system.space.nv - len(system.prescribed)
     if n <= MOST_COORDINATES:
         return ""
-    return f"has {n} coordinates, more than {MOST_COORDINATES}, for each of which H is evaluated"
+    return (
+        f"has {n} coordinates, more than {MOST_COORDINATES}, and would evaluate H for each of them"
+    )
 
 
 refuses_increments = first_of(refuses, _if_large)
@@ -52,14 +55,17 @@ DiscreteGradient = Callable[..., ca.SX]
 
 
 def mean_value_gradient(h: LocalStructure, zeta0: ca.SX, zeta1: ca.SX, points: int = 5) -> ca.SX:
-    """`int_0^1 grad H((1 - s) zeta0 + s zeta1) ds` by Gauss points [celledoni2016 (11)]."""
+    """`int_0^1 grad H((1 - s) zeta0 + s zeta1) ds`, evaluated at Gauss points
+    [celledoni2016 (11)].
+    """
     change = zeta1 - zeta0
+    # g = sum_i b_i grad H(zeta0 + c_i D)
     values = (float(b) * h.gradient(zeta0 + float(c) * change) for c, b in zip(*gauss(points)))
     return sum(values, ca.SX(zeta0.shape[0], 1))
 
 
 NORMS = ("euclidean", "kinetic")
-"""Norms of changes of (q, rho), in Gonzalez' discrete gradient."""
+"""Norms of changes in (q, rho) for Gonzalez' discrete gradient."""
 
 
 def midpoint_gradient(
@@ -69,16 +75,17 @@ def midpoint_gradient(
     middle: LocalStructure | None = None,
     covector: ca.SX | None = None,
 ) -> ca.SX:
-    """`g + (H(zeta1) - H(zeta0) - g . D) / (D . W D) W D`, g = grad H at the middle, D = zeta1 -
-    zeta0 (Gonzalez); g is the gradient of another structure `middle`, if one is given.
+    """`g + (H(zeta1) - H(zeta0) - g . D) / (D . W D) W D` with g = grad H at the middle and
+    `D = zeta1 - zeta0` (Gonzalez). If `middle` is given, g is the gradient of this structure.
 
-    Without a `covector` W D it is D, as in [celledoni2016 (12)]: `|D|^2` adds lengths, angles and
-    momenta, so that the method depends on the units where H is not quadratic.
+    By default the `covector` W D is D, as in [celledoni2016 (12)]. `|D|^2` adds lengths, angles
+    and momenta, so if H is not quadratic, the method depends on the units.
     """
     change = zeta1 - zeta0
     g = (middle or h).gradient((zeta0 + zeta1) / 2)
     derivatives = [ca.dot(h.gradient(zeta0 + float(c) * change), change) for c in NODES]
     gain = ca.dot(g, change)
+    # H(zeta1) - H(zeta0) - g . D = int (dH . D - g . D) ds avoids cancellation
     near = sum(float(b) * (derivative - gain) for derivative, b in zip(derivatives, WEIGHTS))
     before, after = h.energy(zeta0), h.energy(zeta1)
     is_near = _is_near(derivatives, ca.fabs(before) + ca.fabs(after))
@@ -88,13 +95,15 @@ def midpoint_gradient(
 
 
 def _is_near(derivatives: list[ca.SX], energies: ca.SX) -> ca.SX:
-    """Whether the sum of the `derivatives` of H along a change, at its points, is as accurate as a
-    difference of `energies`: `|s| (a / |s|)^3 <= eps |H|`.
+    """Whether the quadrature s of the `derivatives` of H along a change is as accurate as a
+    difference of `energies`. The criterion is `|s| (a / |s|)^3 <= eps |H|`.
 
-    The coefficients of s fall like powers of the ratio of the change's length and the distance to
-    the next singularity of H in the complex plane. a are the last ones; the twelfth coefficient,
-    the error of six points, is about the cube of a. The test does not depend on units.
+    The Legendre coefficients decay like powers of the ratio between the length of the change and
+    the distance to the nearest singularity of H in the complex plane. a is the size of the last
+    two coefficients. The twelfth coefficient is the error of six points. Relative to |s|, it is
+    about the cube of a. The test does not depend on units.
     """
+    # |s| = sum b |derivative|, a^3 <= eps |s|^2 |H|
     size = sum(float(b) * ca.fabs(derivative) for derivative, b in zip(derivatives, WEIGHTS))
     last = sum(ca.fabs(ca.dot(ca.DM(weights), ca.vertcat(*derivatives))) for weights in LAST)
     return last**3 <= EPS * size**2 * energies
@@ -102,13 +111,14 @@ def _is_near(derivatives: list[ca.SX], energies: ca.SX) -> ca.SX:
 
 def coordinate_gradient(h: LocalStructure, zeta0: ca.SX, zeta1: ca.SX) -> ca.SX:
     """`g_i = (H(.., zeta1_i, zeta0_i+1, ..) - H(.., zeta0_i, zeta0_i+1, ..)) / D_i`, one
-    coordinate after the other (Itoh and Abe) [celledoni2016 (13)].
+    coordinate after another (Itoh and Abe) [celledoni2016 (13)].
     """
     entries = []
     for i in range(zeta0.shape[0]):
         before = ca.vertcat(zeta1[:i], zeta0[i:])
         after = ca.vertcat(zeta1[: i + 1], zeta0[i + 1 :])
-        if i not in h.curved:  # H is quadratic in this one
+        if i not in h.curved:  # H is quadratic in this coordinate
+            # for a quadratic H, the quotient is the derivative at the middle
             entries.append(h.gradient((before + after) / 2)[i])
             continue
         change = zeta1[i] - zeta0[i]
@@ -123,17 +133,18 @@ def coordinate_gradient(h: LocalStructure, zeta0: ca.SX, zeta1: ca.SX) -> ca.SX:
 
 
 def symmetrized_gradient(h: LocalStructure, zeta0: ca.SX, zeta1: ca.SX) -> ca.SX:
-    """The mean of Itoh and Abe's discrete gradients forwards and backwards, which is symmetric."""
+    """The mean of Itoh and Abe's forward and backward discrete gradients, which is symmetric."""
     return (coordinate_gradient(h, zeta0, zeta1) + coordinate_gradient(h, zeta1, zeta0)) / 2
 
 
 def mean_value(system: System, h: float, points: int = 5, basis: str = "own") -> DiscreteSystem:
-    """Mean value (average vector field) discrete gradient method, see `_step` [celledoni2016 (11),
-    (14)].
+    """Mean value (average vector field) discrete gradient method (see `_step`)
+    [celledoni2016 (11), (14)].
 
-    With `points` Gauss points per step it is exact for H of degree d if 2 points >= d; otherwise
-    each point reduces the energy error about a thousand times (at h = 0.1 s, gearbox: 4e-14 with
-    5, 6e-15 with 6). Raises ValueError for an unknown basis or a system that it cannot take.
+    With `points` Gauss points per step, the method is exact for H of degree d if 2 points >= d.
+    Otherwise each additional point reduces the energy error by a factor of about 1000 until
+    round-off (gearbox, h = 0.1 s: 4e-14 with 5 points, 6e-15 with 6). Raises ValueError for an
+    unknown basis or an unsupported system.
     """
     if points < 1:
         raise ValueError(f"mean_value: points must be at least 1, got {points}")
@@ -148,17 +159,18 @@ def gonzalez(
     differences: bool = False,
     norm: str = "euclidean",
 ) -> DiscreteSystem:
-    """Gonzalez' midpoint discrete gradient method, see `_step` [celledoni2016 (12), (14)].
+    """Gonzalez' midpoint discrete gradient method (see `_step`) [celledoni2016 (12), (14)].
 
-    The `norm` of a change (d, r) of (q, rho) is "euclidean" in the paper, `|d|^2 + |r|^2`. It adds
-    numbers of different units: if H is not quadratic, other units give another method of the same
-    order and energy. "kinetic" gives the same steps in all units,
-    `d . M d / h^2 + r . (X^T M X)^{-1} r` at the middle.
+    The paper uses the "euclidean" `norm` `|d|^2 + |r|^2` for a change (d, r) in (q, rho). It adds
+    quantities with different units. If H is not quadratic, different units therefore define a
+    different method, with the same order and energy. The "kinetic" norm,
+    `d . M d / h^2 + r . (X^T M X)^{-1} r` at the middle, defines the same steps in all units.
 
-    With the basis "householder" it is Gonzalez-R. With `differences` the basis' derivatives at the
-    middle are central differences over a step's length; the energy stays exact (Remark 3.5). Close
-    to rest its derivatives lose digits like 1/|zeta1 - zeta0|: prefer `mean_value` for second
-    derivatives at equilibria, where the correction has none.
+    With the basis "householder", the method is Gonzalez-R. With `differences`, the derivatives of
+    the basis at the middle are central differences over the length of a step, and the energy
+    remains exact (Remark 3.5). Close to rest, the derivatives of the method lose digits like
+    1/|zeta1 - zeta0|. If you need second derivatives at equilibria, where the correction is not
+    twice differentiable, use `mean_value`.
     """
     if norm not in NORMS:
         raise ValueError(f"gonzalez: unknown norm {norm!r}, choose one of {NORMS}")
@@ -170,8 +182,8 @@ def gonzalez(
 def itoh_abe(
     system: System, h: float, symmetrized: bool = False, basis: str = "own"
 ) -> DiscreteSystem:
-    """Itoh and Abe's coordinate increment method, see `_step` [celledoni2016 (13), (14)]: first
-    order; `symmetrized`, second order.
+    """Itoh and Abe's coordinate increment method (see `_step`) [celledoni2016 (13), (14)]. It has
+    order 1, or order 2 if `symmetrized` is true.
     """
     gradient = symmetrized_gradient if symmetrized else coordinate_gradient
     label = "itoh_abe_symmetrized" if symmetrized else "itoh_abe"
@@ -188,17 +200,18 @@ def _step(
     norm: str = "euclidean",
     refusal: Refusal = refuses,
 ) -> DiscreteSystem:
-    """`(zeta1 - zeta0) / h = Pi(middle) g + (0, X^T f(q_mid, v, u))`, `v = X g_rho`, g a discrete
-    gradient of H between zeta0 and zeta1 [celledoni2016 (14)].
+    """`(zeta1 - zeta0) / h = Pi(middle) g + (0, X^T f(q_mid, v, u))` with `v = X g_rho` and a
+    discrete gradient g of H between zeta0 and zeta1 [celledoni2016 (14)].
 
-    The coordinates zeta = (d, rho) are those of the chart at the step's middle, q0 at -d/2 and q1
-    at d/2, with Pi at d = 0, where it needs no tangent map; on R^n that is (q, rho) itself. The
-    velocity constraints hold at the middle, and `H1 - H0 = h f . v` to round-off. Other bases than
-    the system's own are used within the step only: states keep its rho.
+    The coordinates zeta = (d, rho) belong to the chart at the middle of the step, with q0 at -d/2
+    and q1 at d/2. Pi is evaluated at d = 0, where it needs no tangent map. On R^n, zeta is
+    equivalent to (q, rho). The velocity constraints hold at the middle, and `H1 - H0 = h f . v` to
+    round-off. A `basis` other than the system's basis is used only within the step, because states
+    contain rho in the system's basis.
 
-    With holonomic constraints h(q) it is the discrete gradient of the augmented energy
-    `H + lam . h`, see `EnergySteps`: h(q1) = 0, and Dh v = 0 for the velocities of states.
-    Prescribed coordinates move by their mean velocities, and do work.
+    With holonomic constraints h(q), g is the discrete gradient of the augmented energy
+    `H + lam . h` (see `EnergySteps`). Then h(q1) = 0, and the velocities of states satisfy
+    `Dh v = 0`. Prescribed coordinates move with their mean velocities and do work.
     """
     if basis not in BASES:
         raise ValueError(f"{label}: unknown basis {basis!r}, choose one of {sorted(BASES)}")
@@ -215,15 +228,18 @@ def _step(
         half, rho = step.d / 2, step.start
         rho1 = rho + h * z[n:rates]
         zeta0, zeta1 = ca.vertcat(-half, rho), ca.vertcat(half, rho1)
-        middle = ca.vertcat(ca.SX(*half.shape), (rho + rho1) / 2)
+        # in the chart, zeta = 0 is the configuration at the middle
+        middle = ca.vertcat(ca.SX(half.shape[0], 1), (rho + rho1) / 2)
         structure, options = local, dict[str, Any]()
         if differences:
+            # the derivatives of the basis in Pi are central differences (Remark 3.5)
             differenced = AlmostPoisson(system, step.bases, h)
             structure = differenced.local(step.chart, step.w, lam)
             options["middle"] = structure
         if norm == "kinetic":
             options["covector"] = local.kinetic_covector(middle, zeta1 - zeta0, h)
         rate = structure.rate(middle, gradient(local, zeta0, zeta1, **options), step.inputs)
+        # (zeta1 - zeta0) / h - Pi g - (0, X^T f)
         balance = step.unknown(step.rates(z[:rates]) - rate)
         return ca.vertcat(balance, step.end_rows(rho1))
 
@@ -237,7 +253,7 @@ def _step(
     return DiscreteSystem(system, h, method)
 
 
-KEPT = ("energy", "velocity constraints at the middle", "holonomic constraints")
+PRESERVED = ("energy", "velocity constraints at the middle", "holonomic constraints")
 
 
 def _entry(
@@ -249,7 +265,7 @@ def _entry(
         order=order,
         symmetric=order > 1,
         explicit=False,
-        preserves=KEPT,
+        preserves=PRESERVED,
         refuses=refusal,
         source=source,
     )

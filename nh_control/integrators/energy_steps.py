@@ -1,5 +1,5 @@
-"""Steps in the coordinates zeta = (d, rho) of the chart at their middle, in which the
-energy-preserving methods are written.
+"""Steps in the coordinates zeta = (d, rho) of the chart at the middle of the step. The
+energy-preserving methods use these coordinates.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from nh_control.mechanics.system import System
 
 
 class EnergySteps:
-    """Steps of a system with the unknowns z = (rates of zeta, impulses h lam, mu), `stages` times
-    the rates and lam.
+    """Steps of a system with unknowns z = (rates of zeta, impulses h lam, mu). Each stage has its
+    rates and lam.
 
-    Multipliers lam (k) of holonomic constraints h(q) stand in the augmented energy `H + lam . h`:
-    with a discrete gradient of it, `h(q1) = h(q0)` makes H1 = H0. The momentum of a state has no
-    part along `Dh^T`. Inside of a step it has the part mu at both ends,
+    The augmented energy `H + lam . h` contains the multipliers lam (k) of holonomic constraints
+    h(q). With its discrete gradient, `h(q1) = h(q0)` implies H1 = H0. The momentum of a state has
+    no component along `Dh^T`. Within a step, the momentum has the component mu at both ends,
 
     `rho+ = rho0 + N(q0) mu,  rho1 = rho- - (-1)^(stages + 1) N(q1) mu`,
     `N = J^T R^{-1}`, `R^T R = J (X^T M X)^{-1} J^T`, `J = Dh X`,
 
     so that `Dh v1 = 0`. The columns of N have unit kinetic energy and are orthogonal to all
-    admissible momenta, so both kicks change the kinetic energy by `|mu|^2 / 2`, which cancels.
+    admissible momenta, so both kicks change the kinetic energy by `|mu|^2 / 2`, and the two
+    changes cancel.
     """
 
     def __init__(self, system: System, basis: str = "own", stages: int = 1):
@@ -40,13 +41,14 @@ class EnergySteps:
         self.nz = self.multipliers.stop + k
 
     def at(self, symbols: StepSymbols, change: ca.SX) -> EnergyStep:
-        """The step with the change (n_rates) of zeta."""
+        """The step with the given change (n_rates) in zeta."""
         return EnergyStep(self, symbols, change)
 
 
 class EnergyStep:
-    """One step: its chart, its displacement `d` (nv) in it, its end `q1`, the velocities `w` of
-    prescribed coordinates, None without any, and the structure in the basis of the step.
+    """One step. It contains the chart, the displacement `d` (nv) in the chart, the final
+    configuration `q1`, the velocities `w` of prescribed coordinates (None if there are none), and
+    the structure in the step's basis.
     """
 
     def __init__(self, steps: EnergySteps, symbols: StepSymbols, change: ca.SX):
@@ -63,29 +65,32 @@ class EnergyStep:
 
     @property
     def inputs(self) -> ca.SX:
-        """The inputs of forces, without prescribed coordinates."""
+        """The inputs that are forces, without prescribed coordinates."""
         return self._symbols.u[: self._steps.system.nu]
 
     def local(self, lam: ca.SX | None = None) -> LocalStructure:
-        """The structure in the chart, of the augmented energy with the multipliers lam."""
+        """The structure in the chart, for the augmented energy with the multipliers lam."""
         return self.structure.local(self.chart, self.w, lam)
 
     def rates(self, z: ca.SX) -> ca.SX:
-        """Rates of zeta (nv + nrho, stages) of unknown ones (n_rates, stages)."""
+        """Rates of zeta (nv + nrho, stages) from the unknown rates (n_rates, stages)."""
         n, w = self._steps.n_free, self.w
         fixed = ca.SX(0, z.shape[1]) if w is None else ca.repmat(w, 1, z.shape[1])
+        # the unknown rates are in the frame at q0, and the chart's rates in the frame at the
+        # middle
         by_d = self.chart.turned(self._symbols.q, ca.vertcat(z[:n, :], fixed))
         return ca.vertcat(by_d, z[n:, :])
 
     def unknown(self, rates: ca.SX) -> ca.SX:
-        """The rows (n_rates) of the unknown rates among those of zeta."""
+        """The rows (n_rates) of the rates of zeta that are unknown."""
         n = self._steps.n_free
         return rates if self.w is None else ca.vertcat(rates[:n], rates[self.d.shape[0] :])
 
     @cached_property
     def start(self) -> ca.SX:
-        """rho+ (nrho) in the basis of the step."""
+        """rho+ (nrho) in the step's basis."""
         system, (q, stored, *_) = self._steps.system, self._symbols
+        # convert the stored momentum to the step's basis, then add the kick N mu
         rho = _to_step(self._change(q), system.mechanics.reduce(q, stored, self._frame(q)))
         if not system.n_holonomic_constraints:
             return rho
@@ -94,7 +99,9 @@ class EnergyStep:
         return rho + kick @ (self._mu - normal)
 
     def end_rows(self, rho: ca.SX) -> ca.SX:
-        """`h(q1)` and the part of the momentum rho- (nrho) along the kicks less that of mu."""
+        """`h(q1)`, and the difference between the components of the momentum rho- (nrho) and of mu
+        along the kicks.
+        """
         system = self._steps.system
         if not system.n_holonomic_constraints:
             return ca.SX(0, 1)
@@ -103,10 +110,11 @@ class EnergyStep:
         return ca.vertcat(system.holonomic(self.q1), normal - sign * self._mu)
 
     def end(self, rho: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """The configuration and the stored momentum of rho- (nrho)."""
+        """The final configuration and the stored momentum for rho- (nrho)."""
         system = self._steps.system
         if system.n_holonomic_constraints:
             normal, kick = self._normal(self.q1, rho, self.w)
+            # a state's momentum has no component along the kicks
             rho -= kick @ normal
         rho1, w = _to_state(self._change(self.q1), rho), self.w
         velocities = ca.SX(0, 1) if w is None else w
@@ -120,33 +128,35 @@ class EnergyStep:
     def _normal(self, q: ca.SX, rho: ca.SX, w: ca.SX | None) -> tuple[ca.SX, ca.SX]:
         """`R^{-T} Dh v` (k) and N (nrho, k)."""
         slope, gram, slip = self.structure.normal(q, rho, w)
+        # R^T R = J (X^T M X)^-1 J^T and N = J^T R^-1
         root = ca.chol(gram)
         return ca.solve(root.T, slip), ca.solve(root.T, slope).T
 
     def _change(self, q: ca.SX) -> ca.SX | None:
-        """C with `rho = C^T (rho in the basis of the step)`, None for the system's own basis."""
+        """C with `rho = C^T (rho in the step's basis)`, or None for the system's basis."""
         if self._steps.basis == "own":
             return None
-        own = self._steps.system.mechanics.admissible_basis(q, self._frame(q))
-        return change_of_basis(self.bases(q), own)
+        system_basis = self._steps.system.mechanics.admissible_basis(q, self._frame(q))
+        return change_of_basis(self.bases(q), system_basis)
 
 
 def _to_step(change: ca.SX | None, rho: ca.SX) -> ca.SX:
-    """rho in the basis of a step.
+    """rho in the step's basis.
 
-    It solves with the matrix of `_to_state`. With the opposite change of basis instead, the
-    round-off of every step would have the same sign (measured: 4e-17 of the energy).
+    This function solves a linear system with the matrix in `_to_state`. With the inverse change of
+    basis instead, the round-off would have the same sign in every step (measured: 4e-17 of the
+    energy).
     """
     return rho if change is None else ca.solve(change.T, rho)
 
 
 def _to_state(change: ca.SX | None, rho: ca.SX) -> ca.SX:
-    """rho in the system's own basis."""
+    """rho in the system's basis."""
     return rho if change is None else change.T @ rho
 
 
 def if_asymmetric(system: System) -> str:
-    """Refuses retractions that have no charts about the middle of a step."""
+    """Refuses retractions that have no chart about the middle of a step."""
     fits = has_symmetric_retraction(system.space)
     return "" if fits else "has a retraction with retract(retract(q, d), -d) != q"
 

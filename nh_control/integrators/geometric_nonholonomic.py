@@ -1,4 +1,6 @@
-"""Geometric nonholonomic integrators, nonholonomic RATTLE and SHAKE: one map under three names."""
+"""The geometric nonholonomic integrator, nonholonomic RATTLE and nonholonomic SHAKE, which are
+three names for the same map.
+"""
 
 from __future__ import annotations
 
@@ -31,34 +33,35 @@ def gni(
     start: str = "consistent",
     explicit: bool | None = None,
 ) -> DiscreteSystem:
-    """Geometric nonholonomic integrator: free motion of a discrete Lagrangian between elastic
-    reflections at the constraints, second order in q and rho [kobilarov2010 (5), (6), (13)-(16)].
+    """Geometric nonholonomic integrator. It alternates the free motion of a discrete Lagrangian
+    with elastic reflections at the constraints, and is second order in q and rho
+    [kobilarov2010 (5), (6), (13)-(16)].
 
     `Ld = h sum_i b_i L(q0 + a_i h w, w),  w = (q1 - q0) / h`, and the same sum for the discrete
-    forces, over the pairs (a_i, b_i) of `quadrature`; the paper's is TRAPEZOID.
+    forces, over the pairs (a_i, b_i) in `quadrature`. The paper uses TRAPEZOID.
     `lift(q0, rho) + A(q0)^T sigma + D1 Ld + F- = 0,  p1 = D2 Ld + F+`
-    `rho1 = X(q1)^T p1,  sigma1 = -(A M^{-1} A^T)^{-1} A M^{-1} p1` at q1: the minus sign is the
-    reflection S = P^T - Q^T of (12), an involution.
-    State (q, rho, sigma), sigma (m) in N s or N m s; (q, rho) needs no half kick at either end.
-    With the trapezoid, a constant mass matrix and forces of (q, u) alone a step is explicit,
-    (14), and nz = 0; otherwise the unknown is w. `explicit` asks for one of the two. The mass
-    matrix is derived from the Lagrangian, and explicit steps take their forces from it, too.
-    Coordinates as in `coordinates`.
+    `rho1 = X(q1)^T p1,  sigma1 = -(A M^{-1} A^T)^{-1} A M^{-1} p1` at q1. The minus sign is the
+    reflection S = P^T - Q^T in (12), an involution. The state is (q, rho, sigma) with sigma (m) in
+    N s or N m s. No half kick is needed to convert it to (q, rho) at either end. With the
+    trapezoid, a constant mass matrix and forces that depend on (q, u) only, a step is explicit
+    (14), with nz = 0. Otherwise the unknown is w. `explicit` selects one of the two forms. The
+    mass matrix, and the forces of explicit steps, are derived from the Lagrangian. `coordinates`
+    chooses the coordinates.
 
-    Holonomic constraints have impulses `Dh(q0)^T K`, with h(q1) = 0, and rho1 is that of p1 less
-    its part along `Dh^T`: as in RATTLE they are projected, not reflected, and no part of theirs is
-    remembered. Such a step is implicit.
+    Holonomic constraints have impulses `Dh(q0)^T K`, with h(q1) = 0. rho1 belongs to p1 without
+    its component along `Dh^T`. As in RATTLE, this component is projected, not reflected, and the
+    state does not contain it. Such a step is implicit.
 
-    `start` is sigma of a state made from (q, v): "zero" (lambda_0 = 0 of (10)), "paper"
-    (p_{1/2} = p_0 + h/2 P^T f of (16), which is not the same motion, corrected), "consistent"
-    (h/2 times the multipliers of the continuous motion), under the input that `state` is given.
-    sigma then alternates around h/2 times the true multipliers, undamped: that is the
-    oscillation of [kobilarov2010 6.2]. A consistent start and inputs without jumps make it small,
-    but it grows as fast as the true motion settles: a sleigh's, coasting, comes to hold all energy
-    (`nh_control paper kobilarov2010 --figure oscillation`). Dropping sigma would leave a method of
-    first order. In a linearization it adds m eigenvalues near -1, of the method and not of the
-    system: design an LQR on another method.
-    Raises ValueError for unknown options, an explicit step that is impossible, and systems that
+    `start` selects sigma for a state that is created from (q, v). It is "zero" (lambda_0 = 0 in
+    (10)), "paper" (p_{1/2} = p_0 + h/2 P^T f in (16), corrected, which gives a different motion),
+    or "consistent" (h/2 times the multipliers of the continuous motion for the input passed to
+    `state`). sigma then alternates, undamped, around h/2 times the true multipliers. This is the
+    oscillation in [kobilarov2010 6.2]. The oscillation is small after a consistent start if the
+    inputs have no jumps, but it grows as fast as the true motion decays. For a coasting sleigh, it
+    finally contains all of the energy (`nh_control paper kobilarov2010 --figure oscillation`).
+    Without sigma, the method would have order 1. Linearizations have m additional eigenvalues near
+    -1. They belong to the method, not to the system, so use another method to design an LQR.
+    Raises ValueError for unknown options, for an impossible explicit step, and for systems that
     `if_irregular` refuses.
     """
     if start not in STARTS:
@@ -79,36 +82,37 @@ def gni(
 
 
 def rattle(system: System, h: float) -> DiscreteSystem:
-    """Nonholonomic RATTLE (10), lambda_0 = 0: `gni` started with sigma = 0; its multipliers are
-    `lambda = -2 sigma / h` [kobilarov2010 (10)].
+    """Nonholonomic RATTLE (10) with lambda_0 = 0. It is the same as `gni` with sigma = 0
+    initially. Its multipliers are `lambda = -2 sigma / h` [kobilarov2010 (10)].
 
-    (10) has a constant mass matrix; here it may depend on q.
+    In (10), the mass matrix is constant. Here, it may depend on q.
     """
     return gni(system, h, start="zero")
 
 
 def shake(system: System, h: float) -> DiscreteSystem:
-    """Nonholonomic SHAKE (9): the configurations of RATTLE (10) without its momenta, started by
-    the half kick of (16) [kobilarov2010 (9), (16)].
+    """Nonholonomic SHAKE (9). It computes the configurations of RATTLE (10) without the momenta,
+    and begins with the half kick in (16) [kobilarov2010 (9), (16)].
 
-    (9) keeps two configurations. Here the state is (q, rho, sigma) at the later one, so that it is
-    `gni`.
+    In (9), the state consists of two configurations. Here it is (q, rho, sigma) at the later
+    configuration, so the method is `gni`.
     """
     return gni(system, h, start="paper")
 
 
 def _incoming(space: Coordinates, position: ca.SX, q: ca.SX, rho: ca.SX) -> ca.SX:
-    """Momentum after the reflection at the configuration `position` with coordinates q, of
-    (rho, sigma).
+    """The momentum for (rho, sigma) after the reflection at the configuration `position` with
+    coordinates q.
     """
     m = space.n_velocity_constraints
     momentum, sigma = ca.vertsplit(rho, [0, rho.shape[0] - m, rho.shape[0]])
+    # holonomic constraints are projected, so their part of sigma is zero
     sigma = ca.vertcat(sigma, ca.SX(space.n_holonomic, 1))
     return space.node(position, q, momentum, sigma if m else None)[1]
 
 
 def _reflected(space: Coordinates, q: ca.SX, p: ca.SX) -> ca.SX:
-    """(rho, sigma) after the reflection at q of the momentum p."""
+    """(rho, sigma) after the reflection of the momentum p at q."""
     rho, sigma = space.split(q, p)
     return ca.vertcat(rho, -sigma)
 
@@ -117,11 +121,13 @@ def _implicit(space: Coordinates, quadrature: Quadrature) -> _Equations:
     def ends(
         q: ca.SX, u: ca.SX, w: ca.SX, h: ca.SX, gradients: Gradients
     ) -> tuple[Coordinates, ca.SX, ca.SX, ca.SX]:
-        """Coordinates, start in them, -D1 Ld - F-, D2 Ld + F+."""
+        """The coordinates, the initial configuration in them, -D1 Ld - F-, and D2 Ld + F+."""
         local, q0 = space.about(q, h * w)
         before = after = ca.SX(space.n, 1)
         for a, b in quadrature:
+            # p = dL/dw and f = dL/dq + force at q0 + a h w
             p, force = local.derivatives(gradients, q0 + a * h * w, w, u)
+            # -D1 Ld - F- = sum b (dL/dw - (1 - a) h f),  D2 Ld + F+ = sum b (dL/dw + a h f)
             before += b * (p - (1 - a) * h * force)
             after += b * (p + a * h * force)
         return local, q0, before, after
@@ -131,6 +137,7 @@ def _implicit(space: Coordinates, quadrature: Quadrature) -> _Equations:
     def residual(symbols: StepSymbols) -> ca.SX:
         q, rho, u, z, h, gradients = symbols
         local, q0, before, _ = ends(q, u, z[:n], h, gradients)
+        # lift + A^T sigma + Dh^T K + D1 Ld + F- = 0
         balance = before - _incoming(local, q, q0, rho) - local.normal_reaction(q0, z[n:])
         return ca.vertcat(balance, space.system.holonomic(local.position(q0 + h * z[:n])))
 
@@ -151,6 +158,7 @@ def _explicit(space: Coordinates, _: Quadrature) -> _Equations:
 
     def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
         q, rho, u, _, h, _ = symbols
+        # half kick, drift, half kick (14)
         p = _incoming(space, q, q, rho) + h / 2 * force(q, u)
         q1 = q + h * space.speed(q, p)
         return q1, _reflected(space, q1, p + h / 2 * force(q1, u))
@@ -159,7 +167,7 @@ def _explicit(space: Coordinates, _: Quadrature) -> _Equations:
 
 
 def _starts(space: Coordinates) -> dict[str, _Start]:
-    """sigma(q, rho, u, h) of the three starts."""
+    """The functions sigma(q, rho, u, h) for the three values of `start`."""
     rest = ca.SX.zeros(space.n)
     gradients = space.system.mechanics.gradients
 
@@ -172,6 +180,7 @@ def _starts(space: Coordinates) -> dict[str, _Start]:
     def paper(q: ca.SX, rho: ca.SX, u: ca.SX, h: ca.SX) -> ca.SX:
         local, q0 = space.about(q, rest)
         force = local.derivatives(gradients, q0, local.node(q, q0, rho)[0], u)[1]
+        # the half kick in (16) is sigma of c - h/2 f
         return local.split(q0, local.momentum_at_rest(q0) - h / 2 * force)[1]
 
     return {"consistent": consistent, "zero": zero, "paper": paper}

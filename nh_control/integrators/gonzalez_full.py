@@ -16,16 +16,16 @@ from nh_control.mechanics.system import System
 
 
 def gonzalez_f(system: System, h: float) -> DiscreteSystem:
-    """Gonzalez-F, `(zeta1 - zeta0) / h = Pi(middle) g + (0, f + A(q_mid)^T lam)`,
-    `A(q_mid) g_p = 0` in zeta = (q, p), g the midpoint discrete gradient of H(q, p)
+    """Gonzalez-F, `(zeta1 - zeta0) / h = Pi(middle) g + (0, f + A(q_mid)^T lam)` and
+    `A(q_mid) g_p = 0` in zeta = (q, p), where g is the midpoint discrete gradient of H(q, p)
     [celledoni2016 (15)].
 
-    H(q, p) grows by the work of f alone; p leaves the constraints by O(h^2) at the nodes. A state
-    is (q, rho, sigma), `p = p(rho) + A^T sigma` with p(rho) the momentum of the admissible
-    velocity, `sigma = (A M^{-1} A^T)^{-1} A v`; `energy` and `velocity` are those of rho, and
-    `H = energy + sigma^T A M^{-1} A^T sigma / 2`. A state made from a velocity has sigma = 0.
-    Needs a mass matrix that is regular on all velocities. Raises ValueError for a system that it
-    cannot take.
+    H(q, p) changes only by the work of f. At the nodes, p violates the constraints by O(h^2). A
+    state is (q, rho, sigma) with `p = p(rho) + A^T sigma`, where p(rho) is the momentum of the
+    admissible velocity, and `sigma = (A M^{-1} A^T)^{-1} A v`. `energy` and `velocity` belong to
+    rho, and `H = energy + sigma^T A M^{-1} A^T sigma / 2`. A state that is created from a velocity
+    has sigma = 0. The mass matrix must be regular on all velocities. Raises ValueError for an
+    unsupported system.
     """
     if reason := _refuses(system):
         raise ValueError(
@@ -41,7 +41,7 @@ def gonzalez_f(system: System, h: float) -> DiscreteSystem:
         return frame(q).T @ (admissible + system.constraint_matrix(q).T @ sigma)
 
     def chart(q: ca.SX, d: ca.SX) -> tuple[Chart, ca.SX]:
-        """The chart at the middle of a step, and its end."""
+        """The chart at the middle of a step, and the final configuration."""
         center, q1 = middle_and_end(space, q, d)
         return Chart(space, center, q), q1
 
@@ -51,12 +51,14 @@ def gonzalez_f(system: System, h: float) -> DiscreteSystem:
         frame, p = about.moving_frame, momentum(q, rho, about.moving_frame)
         rates, lam = ca.vertcat(about.turned(q, z[:n]), z[n : 2 * n]), z[2 * n :]
         half = h * rates / 2
+        # with the full frame as the basis, zeta = (d, p) has no constraints
         local = AlmostPoisson(system, frame).local(about)
         a = system.constraint_matrix(about.center) @ about.frame
         zeta0, zeta1 = ca.vertcat(-half[:n], p), ca.vertcat(half[:n], p + 2 * half[n:])
         g = midpoint_gradient(local, zeta0, zeta1)
         middle = ca.vertcat(ca.SX(n, 1), p + half[n:])
         balance = rates - local.rate(middle, g, u)
+        # reactions act on p only
         balance[n:] -= a.T @ lam
         return ca.vertcat(balance, a @ rates[:n])
 
@@ -69,6 +71,7 @@ def gonzalez_f(system: System, h: float) -> DiscreteSystem:
         rho1 = (frame.T @ basis).T @ p1
         admissible = _admissible(system, about.moving_frame).momentum(q1, rho1)
         a = system.constraint_matrix(q1) @ frame
+        # least squares: A^T sigma = p1 - p(rho1)
         rest = ca.solve(a @ a.T, a @ (p1 - frame.T @ admissible))
         return q1, ca.vertcat(system.mechanics.store(q1, rho1, ca.SX(0, 1), frame), rest)
 
@@ -78,14 +81,14 @@ def gonzalez_f(system: System, h: float) -> DiscreteSystem:
 
 
 def _admissible(system: System, frame: Basis) -> AlmostPoisson:
-    """The structure in the system's own basis."""
+    """The structure in the system's basis."""
     return AlmostPoisson(system, lambda q: system.mechanics.admissible_basis(q, frame(q)))
 
 
-def _if_held(system: System) -> str:
-    """Refuses what a state (q, rho, sigma) has no part for."""
+def _if_holonomic(system: System) -> str:
+    """Refuses systems whose states (q, rho, sigma) would not contain the full momentum."""
     if system.n_holonomic_constraints:
-        return "has holonomic constraints, whose part of the momentum its states do not contain"
+        return "has holonomic constraints, whose part of the momentum is not in its states"
     return if_prescribed(system)
 
 
@@ -93,11 +96,11 @@ def _if_unconstrained(system: System) -> str:
     return (
         ""
         if system.n_velocity_constraints
-        else "has no velocity constraints, without which it is gonzalez"
+        else "has no velocity constraints: the method would be gonzalez"
     )
 
 
-_refuses = first_of(refuses, _if_held, _if_unconstrained)
+_refuses = first_of(refuses, _if_holonomic, _if_unconstrained)
 
 INTEGRATORS = (
     Integrator(

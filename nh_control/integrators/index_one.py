@@ -1,5 +1,5 @@
-"""Runge-Kutta-Munthe-Kaas methods on holonomic constraints in index-1 form, as they are or
-stabilized [mueller2013 4].
+"""Runge-Kutta-Munthe-Kaas methods with holonomic constraints in index-1 form, with or without
+stabilization [mueller2013 4].
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from nh_control.mechanics.system import System
 from nh_control.numerics.linear_solves import factorized
 
 RATE = 10.0
-"""Rate (1/s) at which Baumgarte's stabilization damps a violation unless another is given."""
+"""Default rate (1/s) at which Baumgarte stabilization damps a constraint violation."""
 PROJECTIONS = 2
-"""Newton's steps that put a configuration back onto its constraints."""
+"""Number of Newton steps to project a configuration onto its constraints."""
 
 
 def index_one(
@@ -30,12 +30,13 @@ def index_one(
     baumgarte: tuple[float, float] = (0.0, 0.0),
     name: str = "rkmk4_index_one",
 ) -> DiscreteSystem:
-    """A Lie group method on `[M, -C^T; C, 0] (v', lam) = (F, -C' v - 2 alpha C v - beta^2 h)`, C =
-    Dh, with the velocity of the state's own momentum [mueller2013 (3), (36), (37)].
+    """A Lie group method for `[M, -C^T; C, 0] (v', lam) = (F, -C' v - 2 alpha C v - beta^2 h)`
+    with C = Dh and the velocity that belongs to the momentum of the state [mueller2013 (3), (36),
+    (37)].
 
     Without `baumgarte` (alpha, beta), in 1/s, only the second derivative of h is zero, and errors
-    of h and of h' add up. Nothing is solved, nz = 0. Raises ValueError for systems that `if_unfit`
-    refuses.
+    in h and h' accumulate. The method is explicit, with nz = 0. Raises ValueError for systems that
+    `if_unfit` refuses.
     """
     equations = _equations(system, name, baumgarte)
 
@@ -49,14 +50,15 @@ def index_one(
 def projected_index_one(
     system: System, h: float, table: Table = TABLES["rkmk4"], name: str = "rkmk4_projected"
 ) -> DiscreteSystem:
-    """`index_one`, followed by a projection, orthogonal in the mass metric, of the configuration
-    and then of the momentum: two of Newton's steps `q <- retract(q, d),  [M, Dh^T; Dh, 0] (d, mu)
-    = (0, -h)`, and the momentum of the closest velocity that keeps the constraints,
-    `[M, Dh^T; Dh, 0] (v, nu) = (p, 0)`.
+    """`index_one`, followed by projections of the configuration and then of the momentum. Both are
+    orthogonal in the mass metric. The configuration is projected with two Newton steps,
+    `q <- retract(q, d)` with `[M, Dh^T; Dh, 0] (d, mu) = (0, -h)`. The projected momentum belongs
+    to the closest velocity that satisfies the constraints, `[M, Dh^T; Dh, 0] (v, nu) = (p, 0)`.
 
-    A step violates h by O(h^5); the first Newton step leaves the square of this, the second its
-    fourth power, which is round-off. Nothing is iterated, nz = 0, and derivatives include the
-    projection. Raises ValueError as `index_one` does.
+    A step violates the constraints by O(h^5). The first Newton step reduces the violation to its
+    square, and the second step reduces it to its fourth power, which is round-off. The number of
+    Newton steps is fixed, so nz = 0, and derivatives include the projection. Raises ValueError
+    like `index_one`.
     """
     equations = _equations(system, name, (0.0, 0.0))
     n = system.nrho
@@ -65,9 +67,11 @@ def projected_index_one(
         q, rho, u, _, h, gradients = symbols
         q1, p = _moved(equations, table, q, rho, u, h)
         for _ in range(PROJECTIONS):
+            # [M, Dh^T; Dh, 0] (d, mu) = (0, -h)
             solve = factorized(system.mechanics.inertia(q1, p)[0])
             violation = ca.vertcat(ca.SX(n, 1), -system.holonomic(q1))
             q1 = system.space.retract(q1, solve(violation)[:n])
+        # the closest velocity: [M, Dh^T; Dh, 0] (v, nu) = (p, 0)
         matrix, momentum, basis, _ = system.mechanics.inertia(q1, p)
         return q1, gradients(q1, basis @ factorized(matrix)(momentum))[1]
 
@@ -84,9 +88,13 @@ def _moved(
     equations: LieEquations, table: Table, q: ca.SX, rho: ca.SX, u: ca.SX, h: ca.SX
 ) -> tuple[ca.SX, ca.SX]:
     """(q, p) after a step without projection."""
-    p, n = equations.system.parameter_symbols, q.shape[0]
+    parameters, n = equations.system.parameter_symbols, q.shape[0]
     state = ca.vertcat(q, rho)
-    end, _ = lie_step(table.main, equations.action, lambda x: equations.field(x, u, p), state, h)
+
+    def field(x: ca.SX) -> ca.SX:
+        return equations.field(x, u, parameters)
+
+    end, _ = lie_step(table.main, equations.action, field, state, h)
     return end[:n], end[n:]
 
 
@@ -99,7 +107,7 @@ def _on_spheres(system: System) -> str:
 
 
 if_unfit = first_of(if_prescribed, refuses, if_constrained, _without_constraints, _on_spheres)
-"""Refuses all systems without holonomic constraints, and spaces that are no Lie groups."""
+"""Refuses systems without holonomic constraints, and spaces that are not Lie groups."""
 
 INTEGRATORS = tuple(
     Integrator(

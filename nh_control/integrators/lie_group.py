@@ -1,4 +1,4 @@
-"""Lie group methods: Runge-Kutta-Munthe-Kaas and commutator-free ones, by their tables."""
+"""Lie group methods (Runge-Kutta-Munthe-Kaas and commutator-free), defined by their tables."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from nh_control.mechanics.system import System
 def lie_step(
     table: Table, action: HomogeneousSpace, field: Field, x: ca.SX, h: ca.SX
 ) -> tuple[ca.SX, ca.SX | None]:
-    """One step h of `x' = generator(x) field(x)` from x (nx): its end, and the end of the embedded
-    method, None if the table has none.
+    """One step h of `x' = generator(x) field(x)` from x (nx). Returns the final state, and the
+    final state of the embedded method (None if the table has no embedded method).
     """
     if isinstance(table, MuntheKaas):
         return _munthe_kaas(table, action, field, x, h)
@@ -36,6 +36,7 @@ def _munthe_kaas(
 ) -> tuple[ca.SX, ca.SX | None]:
     stages = munthe_kaas_stages(table, action, field, x, h, field(x))
     weights = [table.b, *([table.b_hat] if table.b_hat else [])]
+    # x1 = tau(u) . x with the weights b, and with b_hat for the embedded method
     x1, *embedded = (action.normalize(action.act(stages.end(b), x)) for b in weights)
     return x1, embedded[0] if embedded else None
 
@@ -43,19 +44,21 @@ def _munthe_kaas(
 def _commutator_free(
     table: CommutatorFree, action: HomogeneousSpace, field: Field, x: ca.SX, h: ca.SX
 ) -> tuple[ca.SX, ca.SX | None]:
+    # x1 = exp(h sum b_i f_i) ... . x, one factor per row of the table
     stages = commutator_free_stages(table, action, field, x, h, field(x))
     hat = None if table.embedded is None else action.normalize(stages.moved(table.embedded))
     return action.normalize(stages.moved(table.end)), hat
 
 
 def lie_group(system: System, h: float, table: Table, coordinates: str = "exp") -> DiscreteSystem:
-    """A Lie group method on the continuous equations in (q, rho), see `LieEquations`: poses and
-    unit vectors move by their groups, so they keep their length; energy and momenta drift.
+    """A Lie group method for the continuous equations in (q, rho) (see `LieEquations`). Groups act
+    on poses and unit vectors, so quaternions and vectors keep their unit length exactly. Energy
+    and momenta drift.
 
-    Nothing is solved, nz = 0. Inputs are constant over a step. `coordinates` are those of the
-    groups, "exp", or for Munthe-Kaas methods with dtau^{-1} also "cay" or "second". Raises
-    ValueError for systems that `if_unfit` refuses, and for coordinates with which the method loses
-    its order.
+    The method is explicit, with nz = 0. Inputs are constant over a step. `coordinates` are those
+    of the groups: "exp", and for Munthe-Kaas methods with dtau^{-1} also "cay" or "second". Raises
+    ValueError for systems that `if_unfit` refuses, and for coordinates that reduce the order of
+    the method.
     """
     if coordinates != "exp" and table.needs_exp:
         raise ValueError(
@@ -68,8 +71,12 @@ def lie_group(system: System, h: float, table: Table, coordinates: str = "exp") 
 
     def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
         q, rho, u, _, h, _ = symbols
-        p, start = system.parameter_symbols, system.mechanics.state_of(q, rho)
-        end, _ = lie_step(main, equations.action, lambda x: equations.field(x, u, p), start, h)
+
+        def field(x: ca.SX) -> ca.SX:
+            return equations.field(x, u, system.parameter_symbols)
+
+        start = system.mechanics.state_of(q, rho)
+        end, _ = lie_step(main, equations.action, field, start, h)
         return system.mechanics.components_of(end)
 
     name = NAMES.get(table.name, table.name)
@@ -77,8 +84,8 @@ def lie_group(system: System, h: float, table: Table, coordinates: str = "exp") 
 
 
 if_unfit = first_of(if_prescribed, refuses)
-"""Refuses prescribed coordinates, because inputs of a step are their next values, not their
-accelerations, and systems without `LieEquations`.
+"""Refuses systems without `LieEquations` and systems with prescribed coordinates, because the
+inputs to a step are the next values of these coordinates, not their accelerations.
 """
 NAMES = {"rkmk54": "rkmk5", "cf32": "cf3", "cf32_third_stage": "cf3_third_stage", "cf43": "cf4"}
 """Names of the pairs' main methods."""

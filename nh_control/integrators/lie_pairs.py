@@ -26,17 +26,17 @@ from nh_control.integrators.lie_tableaux import (
 from nh_control.numerics.expressions import Graph
 
 CUBIC = 3
-"""Degree of Hermite's curve."""
+"""Degree of the Hermite curve."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A table with an embedded method (ValueError without one); errors are of order `order` + 1
-    in h.
+    """A table with an embedded method. Errors are of order `order` + 1 in h. Raises ValueError for
+    a table without an embedded method.
 
-    Munthe-Kaas tables may have the weights `second` of one more embedded method, and the `curve`
-    `u(theta) = sum_ij curve_ij k_i B_j(theta)` with `tau(u(theta)) . x` between the ends and B_j
-    from `basis`, for which stages with the rows `more` follow those of the table.
+    Munthe-Kaas tables may have the weights `second` of another embedded method, and a `curve`
+    `u(theta) = sum_ij curve_ij k_i B_j(theta)` with B_j from `basis`. The solution within the step
+    is then `tau(u(theta)) . x`. The curve may need additional stages with the rows `more`.
     """
 
     table: Table
@@ -48,19 +48,20 @@ class Pair:
     def __post_init__(self) -> None:
         if not self.table.embedded_order:
             raise ValueError(
-                f"{self.table.name} has no embedded method, from which a step's error is estimated"
+                f"{self.table.name} has no embedded method, which is needed to estimate a "
+                "step's error"
             )
 
     @property
     def degree(self) -> int:
-        """Degree of the curve."""
+        """The degree of the curve."""
         return CUBIC if self.curve is None else len(self.curve[0])
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One step: its end x1 (nx), the field f1 (dim) there, the embedded ends less x1
-    (embedded methods, nx), and the data from which `point` interpolates.
+    """One step. It contains the final state x1 (nx), the field f1 (dim) at x1, the embedded final
+    states minus x1 (embedded methods, nx), and the data that `point` interpolates.
     """
 
     x1: Graph
@@ -78,8 +79,8 @@ def trial(
     h: Graph,
     dense: bool,
 ) -> Trial:
-    """A step h of `x' = generator(x) field(x)` from x (nx), where the field is f (dim); only
-    with `dense` are the further stages of the interpolation evaluated.
+    """A step h of `x' = generator(x) field(x)` from x (nx), where the field is f (dim). The
+    additional stages for the interpolation are evaluated only if `dense` is true.
     """
     if isinstance(pair.table, MuntheKaas):
         return _munthe_kaas(pair, pair.table, action, field, x, f, h, dense)
@@ -92,8 +93,8 @@ def trial(
 
 
 def point(pair: Pair, action: HomogeneousSpace, x: Graph, dense: Graph, theta: Graph) -> Graph:
-    """The point at a fraction theta of a step from x, by the interpolant `dense` of `trial`:
-    algebra elements whose flows scale with theta, and the coefficients of a polynomial.
+    """The point at a fraction theta of a step from x. The interpolant `dense` of `trial` consists
+    of the coefficients of a polynomial and of algebra elements whose flows scale with theta.
     """
     first = dense.numel() // action.dim - pair.degree
     columns: Graph = ca.reshape(dense, action.dim, first + pair.degree)
@@ -105,8 +106,9 @@ def point(pair: Pair, action: HomogeneousSpace, x: Graph, dense: Graph, theta: G
 
 
 def basis(theta: Graph, degree: int) -> list[Graph]:
-    """Polynomials of degree 1, 2, ...: `theta, theta (1 - theta), theta^2 (1 - theta), ...`; all
-    but the first are zero at both ends.
+    """Polynomials of degree 1, 2, ..., namely
+    `theta, theta (1 - theta), theta^2 (1 - theta), ...`. All except the first are zero at both
+    ends.
     """
     polynomials = [theta]
     for k in range(1, degree):
@@ -125,11 +127,12 @@ def _munthe_kaas(
     dense: bool,
 ) -> Trial:
     s = len(table.a)
+    # additional stages for the dense output
     longer = replace(table, a=(*table.a, *(pair.more if dense else ())))
     stages = munthe_kaas_stages(longer, action, field, x, h, f)
     u = stages.end(table.b)
     x1 = action.act(u, x)
-    last = table.a[-1] == table.b[: s - 1] and not table.b[-1]  # the last stage is the end
+    last = table.a[-1] == table.b[: s - 1] and not table.b[-1]  # first same as last
     f1 = stages.fields[s - 1] if last else field(x1)
     hats = [b for b in (table.b_hat, pair.second) if b]
     errors = ca.horzcat(*(action.act(stages.end(b), x) - x1 for b in hats)).T
@@ -138,22 +141,26 @@ def _munthe_kaas(
     if pair.curve is not None:
         columns = ca.horzcat(*stages.derivatives) @ ca.sparsify(ca.DM(pair.curve))
     else:
+        # u' = dtau^-1_u(h f) at both ends; dtau_0 is the identity
         columns = _hermite(h * f, u, action.dtau_inverse(u, h * f1))
     return Trial(action.normalize(x1), f1, errors, ca.vec(columns))
 
 
 def _hermite(start: Graph, u: Graph, end: Graph) -> Graph:
-    """Coefficients (dim, 3) of the cubic from 0 to u with these derivatives."""
+    """Coefficients (dim, 3), in `basis`, of the cubic from 0 to u with the given derivatives at
+    its ends.
+    """
     return ca.horzcat(u, start - u, 2 * u - start - end)
 
 
 def _hermite_after(stages: CommutatorFreeStages, table: CommutatorFree, end: Graph) -> Graph:
-    """Elements v_1 ... v_{r-1} and Hermite's cubic v(theta) of the curve
-    `tau(v(theta)) tau(theta v_{r-1}) ... tau(theta v_1) . x` through both ends with the
-    derivatives of the field there (at the end, for coordinates that are not "exp", up to order 3).
+    """Elements v_1 ... v_{r-1} and the Hermite cubic v(theta) of the curve
+    `tau(v(theta)) tau(theta v_{r-1}) ... tau(theta v_1) . x`. The curve passes through both ends,
+    where it has the derivatives given by the field. For coordinates other than "exp", the
+    derivative at the final end is accurate up to order 3.
 
-    With w the derivative of all but v at the end, `dtau_v(v') + Ad_{tau(v)} w = h f1`, and
-    `dtau^{-1}_v Ad_{tau(v)} = dtau^{-1}_{-v}`.
+    If w is the derivative at the final end of all factors except tau(v), then
+    `dtau_v(v') + Ad_{tau(v)} w = h f1`, and `dtau^{-1}_v Ad_{tau(v)} = dtau^{-1}_{-v}`.
     """
     action = stages.action
     *before, v = stages.exponents(table.end)
@@ -165,7 +172,7 @@ def _hermite_after(stages: CommutatorFreeStages, table: CommutatorFree, end: Gra
 
 
 def _carried(action: HomogeneousSpace, v: Graph, w: Graph) -> Graph:
-    """Ad_{exp(v)} w, up to v^3."""
+    """`Ad_{exp(v)} w = w + [v, w] + [v, [v, w]] / 2 + ...`, up to v^3."""
     total, power = w, w
     for k in range(1, 4):
         power = action.bracket(v, power) / k
@@ -175,10 +182,10 @@ def _carried(action: HomogeneousSpace, v: Graph, w: Graph) -> Graph:
 
 @cache
 def _dormand_prince_853() -> Pair:
-    """Order 8 with embedded methods of orders 5 and 3 and a curve of order 7 [Hairer, Norsett,
-    Wanner: Solving ODEs I, II.5, II.6, II.10], with SciPy's numbers.
+    """The method of order 8 with embedded methods of orders 5 and 3 and a curve of order 7
+    [Hairer, Norsett, Wanner: Solving ODEs I, II.5, II.6, II.10], with SciPy's coefficients.
     """
-    from scipy.integrate import DOP853  # takes longer to import than all others
+    from scipy.integrate import DOP853  # slower to import than everything else
 
     s = len(DOP853.B)
     b = np.append(DOP853.B, 0)
@@ -191,9 +198,9 @@ def _dormand_prince_853() -> Pair:
 
 
 def _curve(b: np.ndarray, more: np.ndarray) -> np.ndarray:
-    """Coefficients (s, degree) for weights b and rows `more` (degree - 3, s): Hermite's cubic with
-    the derivatives k_0 and the last stage of b, which is the end, and the terms that are added to
-    it.
+    """Coefficients (s, degree) for weights b and rows `more` (degree - 3, s). They consist of a
+    Hermite cubic and additional terms of higher degree. The derivatives of the cubic are k_0 and
+    the last stage in b, which is at the end of the step.
     """
     total, start, end = np.zeros((3, more.shape[1]))
     total[: len(b)], start[0], end[len(b) - 1] = b, 1, 1
@@ -201,7 +208,7 @@ def _curve(b: np.ndarray, more: np.ndarray) -> np.ndarray:
 
 
 def pair_of(table: Table) -> Pair:
-    """The pair of a table with an embedded method; raises ValueError for another."""
+    """The pair of a table with an embedded method. Raises ValueError for other tables."""
     return Pair(table, min(table.order, table.embedded_order))
 
 
@@ -210,6 +217,7 @@ def pairs() -> dict[str, Pair]:
     from scipy.integrate import RK45  # as above
 
     by_name = {name: pair_of(table) for name, table in TABLES.items() if table.embedded_order}
-    fourth = RK45.P[:, 3:].T  # of theta^4, which only the last of `basis` has
+    # coefficients of theta^4; only the last polynomial in `basis` contains theta^4
+    fourth = RK45.P[:, 3:].T
     by_name["rkmk54"] = replace(by_name["rkmk54"], curve=_curve(np.append(RK45.B, 0), fourth))
     return {**by_name, "rkmk853": _dormand_prince_853()}

@@ -1,4 +1,6 @@
-"""The problem of an adaptive run: an action and a field, of a system or of the user."""
+"""The problem for an adaptive run. It consists of an action and a field. They belong to a system
+or are user-defined.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,20 @@ from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import contains_nan
 
 UserField: TypeAlias = Callable[[Any, Any], Any]
-"""f(t, x) of CasADi expressions: an algebra element, as one expression or a list of them."""
+"""A function f(t, x) of CasADi expressions that returns an algebra element, as one expression or a
+list.
+"""
 Equations: TypeAlias = System | LieEquations | tuple[HomogeneousSpace, UserField | ca.Function]
 Input: TypeAlias = ArrayLike | Callable[[Any, Any], Any]
-"""Numbers that are constant over the run, or a function u(t, x) of CasADi expressions."""
+"""Values that are constant over the run, or a function u(t, x) of CasADi expressions."""
 
 
 @dataclass(frozen=True)
 class LieProblem:
-    """`x' = generator(x) field(x, u, p)`, without inputs if they are functions. If the field
-    depends on the time (`timed`), it is the last number of x. Parameters have values if there is a
-    system. `start(x, p)` is the state at which a solution starts, None if that is x.
+    """The equation `x' = generator(x) field(x, u, p)`, without u if the inputs are functions. If
+    the field depends on the time (`timed`), the time is the last component of x. `parameters` has
+    values if there is a system. `start(x, p)` returns the initial state of a solution. It is None
+    if that state is x.
     """
 
     name: str
@@ -39,7 +44,7 @@ class LieProblem:
 
     @property
     def nx(self) -> int:
-        """Number of a state's numbers, without the time."""
+        """Length of a state, without the time."""
         return self.action.nx - self.timed
 
     @property
@@ -54,16 +59,18 @@ class LieProblem:
 
     @cached_property
     def blocks(self) -> Sequence[Sequence[int]]:
-        """Places of the numbers in which errors are measured."""
+        """Indices of the components in each block. The errors of the components in a block are
+        measured together.
+        """
         return self.action.blocks[: len(self.action.blocks) - self.timed]
 
 
 def lie_problem(equations: Equations, u: Input) -> LieProblem:
     """The problem of a system, of its `LieEquations`, or of an action and a field.
 
-    If a field or input depends on the time, the time is one more number of the state, with the
-    rate 1. Raises ValueError for a field or an input of a wrong size, and for systems that
-    `LieEquations` refuses.
+    If a field or input depends on the time, the state gets the time as an additional component,
+    with the rate 1. Raises ValueError for a field or an input with the wrong size, and for systems
+    that `LieEquations` refuses.
     """
     if isinstance(equations, System):
         equations = LieEquations(equations)
@@ -71,6 +78,7 @@ def lie_problem(equations: Equations, u: Input) -> LieProblem:
     name, action, field, values = _parts(equations)
     t, x = ca.SX.sym("t"), ca.SX.sym("x", action.nx)
     input_symbol, p = ca.SX(0, 1), ca.SX(0, 1)
+    # f(x, u, p) does not depend on the time, and f(t, x) has no inputs
     if isinstance(field, ca.Function):
         _check(name, action, field)
         nu, p = field.size1_in(1), ca.SX.sym("p", field.size1_in(2))
@@ -80,11 +88,12 @@ def lie_problem(equations: Equations, u: Input) -> LieProblem:
             input_symbol = ca.SX.sym("u", nu)
             f = field(x, input_symbol, p)
     elif callable(u):
-        raise ValueError(f"{name}: f(t, x) has no inputs, but u(t, x) is given; write it into f")
+        raise ValueError(f"{name}: f(t, x) has no inputs, got u(t, x); make it a part of f")
     else:
         f = _vector(field(t, x), action.dim, "the field f(t, x)")
     timed = bool(ca.depends_on(f, t))
     if timed:
+        # t' = 1, because R^1 acts on the time by translation
         action, x = ProductAction(action, TranslationAction("t")), ca.vertcat(x, t)
         f = ca.vertcat(f, 1)
     function = ca.Function("field", [x, input_symbol, p], [ca.densify(f)], {"cse": True})
@@ -94,7 +103,7 @@ def lie_problem(equations: Equations, u: Input) -> LieProblem:
 def _parts(
     equations: LieEquations | tuple[HomogeneousSpace, UserField | ca.Function],
 ) -> tuple[str, HomogeneousSpace, ca.Function | UserField, np.ndarray | None]:
-    """Name, action, field and values of the parameters."""
+    """Name, action, field and parameter values."""
     if isinstance(equations, LieEquations):
         system = equations.system
         return system.name, equations.action, equations.field, system.parameter_values
@@ -112,13 +121,13 @@ def _check(name: str, action: HomogeneousSpace, field: ca.Function) -> None:
 
 
 def _vector(value: Any, size: int, what: str) -> ca.SX:
-    """The user's value as one column; raises ValueError for another size."""
+    """The user's value as one column. Raises ValueError for other sizes."""
     column = ca.SX(ca.vertcat(*value) if isinstance(value, (list, tuple)) else value)
     if column.shape != (size, 1):
         raise ValueError(f"{what} must have shape ({size},), got {column.shape}")
     if contains_nan(column):
         raise ValueError(
-            f"{what} gives NaN on CasADi expressions; write it with CasADi's functions instead of "
-            f"those of math"
+            f"{what} returns NaN for CasADi expressions; write it with CasADi's functions instead "
+            f"of those of math"
         )
     return ca.densify(column)

@@ -1,4 +1,4 @@
-"""Stages of a Lie group method, symbolically."""
+"""Symbolic stages of Lie group methods."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Field = Callable[[Graph], Graph]
 
 @dataclass(frozen=True)
 class MuntheKaasStages:
-    """`k_i = dtau^{-1}_{u_i}(h f_i),  f_i = f(tau(u_i) . x),  u_i = sum_j a_ij k_j` [celledoni2021
-    (6)], or with brackets instead of dtau^{-1}.
+    """`k_i = dtau^{-1}_{u_i}(h f_i),  f_i = f(tau(u_i) . x),  u_i = sum_j a_ij k_j`
+    [celledoni2021 (6)], or brackets instead of dtau^{-1}.
     """
 
     table: MuntheKaas
@@ -26,14 +26,15 @@ class MuntheKaasStages:
     derivatives: list[Graph]
 
     def sum(self, weights: Sequence[float], stage: int) -> Graph:
-        """u_i of a stage, or of an end for i = s, with its weights."""
+        """u_i for stage i with the given weights, or for the end of the step if i = s."""
         u = weighted(weights, self.derivatives)
+        # u_i += sum c [k_j, k_l]
         for c, i, j in self.table.brackets[stage] if self.table.brackets else ():
             u += c * self.action.bracket(self.derivatives[i], self.derivatives[j])
         return u
 
     def end(self, weights: Sequence[float]) -> Graph:
-        """u of an end."""
+        """u for the end of the step with the given weights."""
         return self.sum(weights, len(self.table.a))
 
 
@@ -47,6 +48,7 @@ def munthe_kaas_stages(
         stages.fields.append(field(action.act(u, x)))
         derivative = h * stages.fields[-1]
         stages.derivatives.append(
+            # k_i = dtau^-1_{u_i}(h f_i)
             derivative if table.brackets else action.dtau_inverse(u, derivative)
         )
     return stages
@@ -54,8 +56,8 @@ def munthe_kaas_stages(
 
 @dataclass(frozen=True)
 class CommutatorFreeStages:
-    """`x_i = tau(h sum_k w_k f_k) ... . x_base,  f_i = f(x_i)` [celledoni2021 2.2], and the
-    derivatives h f_i.
+    """The points `x_i = tau(h sum_k w_k f_k) ... . x_base` with `f_i = f(x_i)`
+    [celledoni2021 2.2], and the derivatives h f_i.
     """
 
     table: CommutatorFree
@@ -64,14 +66,15 @@ class CommutatorFreeStages:
     derivatives: list[Graph]
 
     def moved(self, path: Exponentials) -> Graph:
-        """End of a path."""
+        """The end of a path."""
         point = self.points[path.base]
         for row in path.rows:
             point = self.action.act(weighted(row, self.derivatives), point)
         return point
 
     def exponents(self, path: Exponentials) -> list[Graph]:
-        """Algebra elements of a path from the start of the step on."""
+        """The algebra elements of a path that begins at the initial state of the step."""
+        # a path on stage i continues that stage's path
         before = self.exponents(self.table.stages[path.base - 1]) if path.base else []
         return [*before, *(weighted(row, self.derivatives) for row in path.rows)]
 

@@ -15,11 +15,12 @@ Bracket: TypeAlias = tuple[float, int, int]
 
 @dataclass(frozen=True)
 class MuntheKaas:
-    """An explicit Runge-Kutta method (a, b) of order `order` on `u' = dtau^{-1}_u(f(tau(u) . x))`
-    [celledoni2021 (6)], with weights b_hat of order `embedded_order` for a second solution.
+    """An explicit Runge-Kutta method (a, b) of order `order` for `u' = dtau^{-1}_u(f(tau(u) . x))`
+    [celledoni2021 (6)]. The weights b_hat belong to a second solution of order `embedded_order`.
 
-    With `brackets` the stage derivatives are `k_i = h f_i` alone, and stage i (the end for i = s)
-    has `u_i = sum_j a_ij k_j + sum c [k_j, k_l]` over the (c, j, l) of brackets[i].
+    With `brackets`, the stage derivatives are `k_i = h f_i`, and stage i (or the end of the step
+    for i = s) has
+    `u_i = sum_j a_ij k_j + sum c [k_j, k_l]` over the (c, j, l) in brackets[i].
     """
 
     name: str
@@ -34,6 +35,7 @@ class MuntheKaas:
     @property
     def main(self) -> MuntheKaas:
         """The method without its second solution and the stages that are only for it."""
+        # the embedded method may need stages after the last weight of b
         s = max(i for i, weight in enumerate(self.b) if weight) + 1
         return replace(self, a=self.a[:s], b=self.b[:s], b_hat=None, embedded_order=0)
 
@@ -53,8 +55,8 @@ class MuntheKaas:
 
 @dataclass(frozen=True)
 class Exponentials:
-    """One factor `tau(h sum_i w_i f_i)` for every row w in `rows`; the first row acts first. They
-    act on the point `base`: 0 is the start of the step, i is stage i.
+    """One factor `tau(h sum_i w_i f_i)` for each row w in `rows`. The first row acts first. The
+    factors act on the point `base`, which is 0 for the initial state, and i for stage i.
     """
 
     base: int
@@ -63,9 +65,9 @@ class Exponentials:
 
 @dataclass(frozen=True)
 class CommutatorFree:
-    """A commutator-free method [celledoni2021 2.2] of order `order`. `stages` are the points of
-    f_1, f_2, ... (f_0 is the field at the start), `end` is the end of the step, and `embedded` the
-    end of a second method of order `embedded_order`.
+    """A commutator-free method [celledoni2021 2.2] of order `order`. `stages` are the points at
+    which f_1, f_2, ... are evaluated (f_0 is the field at the initial state). `end` is the final
+    state, and `embedded` is the final state of a second method of order `embedded_order`.
     """
 
     name: str
@@ -79,6 +81,7 @@ class CommutatorFree:
     @property
     def main(self) -> CommutatorFree:
         """The method without its second solution and the stages that are only for it."""
+        # rows of the end use f_0 ... f_{used - 1}
         used = max(len(row) for row in self.end.rows)
         return replace(self, stages=self.stages[: used - 1], embedded=None, embedded_order=0)
 
@@ -108,10 +111,10 @@ def munthe_kaas(
     embedded_order: int = 0,
     source: str = "",
 ) -> MuntheKaas:
-    """The table of any explicit Butcher tableau: a (s, s), b and b_hat (s).
+    """The table for an explicit Butcher tableau with a (s, s), b and b_hat (s).
 
-    Raises ValueError where a is not strictly lower triangular, shapes differ, or weights do not
-    add up to one.
+    Raises ValueError if a is not strictly lower triangular, if the shapes do not match, or if the
+    weights do not add up to one.
     """
     a_, b_ = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     hat = b_ if b_hat is None else np.asarray(b_hat, dtype=float)
@@ -126,6 +129,7 @@ def munthe_kaas(
     return MuntheKaas(
         name,
         order,
+        # only the strictly lower triangle
         tuple(tuple(map(float, row[:i])) for i, row in enumerate(a_)),
         tuple(map(float, b_)),
         None if b_hat is None else tuple(map(float, hat)),
@@ -136,7 +140,9 @@ def munthe_kaas(
 
 CLASSICAL = ((0, 0, 0, 0), (1 / 2, 0, 0, 0), (0, 1 / 2, 0, 0), (0, 0, 1, 0))
 CLASSICAL_WEIGHTS = (1 / 6, 1 / 3, 1 / 3, 1 / 6)
+# the weights of order 5 are the last row of the tableau (first same as last)
 _DP_WEIGHTS = (35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0)
+# b_hat - b
 _DP_ERROR = (-71 / 57600, 0, 71 / 16695, -71 / 1920, 17253 / 339200, -22 / 525, 1 / 40)
 DORMAND_PRINCE = (
     (0, 0, 0, 0, 0, 0, 0),
@@ -147,10 +153,11 @@ DORMAND_PRINCE = (
     (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656, 0, 0),
     _DP_WEIGHTS,
 )
-"""All seven stages; the last one is at the end of the step. SciPy has these numbers as well, but
-importing it takes longer than a node may take to start.
+"""All seven stages. The last stage is at the end of the step. SciPy also contains these
+coefficients, but importing it takes longer than a node may take to start.
 """
 
+# Heun's method of order 3
 HEUN_3 = ((0, 0, 0), (1 / 3, 0, 0), (0, 2 / 3, 0))
 
 RKMK = (
@@ -184,7 +191,9 @@ def _commutator_free(
     embedded: tuple[int, Sequence[Weights]] | None,
     source: str,
 ) -> CommutatorFree:
-    """A commutator-free method with an embedded method of one order less, if there is one."""
+    """A commutator-free method. The order of its embedded method, if it has one, is lower by
+    one.
+    """
     rows = [Exponentials(base, tuple(rows)) for base, rows in stages]
     hat = None if embedded is None else Exponentials(embedded[0], tuple(embedded[1]))
     after = Exponentials(end[0], tuple(end[1]))
@@ -193,6 +202,7 @@ def _commutator_free(
     )
 
 
+# (base, rows): stage 3 acts on stage 1, and all others act on the initial state
 _CF4_STAGES = ((0, ((1 / 2,),)), (0, ((0, 1 / 2),)), (1, ((-1 / 2, 0, 1),)))
 _CF4_END = (0, ((1 / 4, 1 / 6, 1 / 6, -1 / 12), (-1 / 12, 1 / 6, 1 / 6, 1 / 4)))
 
@@ -241,4 +251,4 @@ COMMUTATOR_FREE = (
 )
 
 TABLES: dict[str, Table] = {table.name: table for table in (*COMMUTATOR_FREE, *RKMK)}
-"""All tables by name, pairs included."""
+"""All tables by name, including pairs."""

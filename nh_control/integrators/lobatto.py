@@ -1,4 +1,4 @@
-"""Nonholonomic methods on Lobatto's points: SPARK, and partitioned Runge-Kutta methods."""
+"""Nonholonomic methods with Lobatto points, namely SPARK and partitioned Runge-Kutta methods."""
 
 from __future__ import annotations
 
@@ -19,27 +19,29 @@ REACTIONS = ("B", "C", "C*", "D")
 
 
 def spark(system: System, h: float, s: int = 2, reactions: str = "B") -> DiscreteSystem:
-    """Specialized partitioned additive Runge-Kutta method of s Lobatto points, order 2s - 2 in q
-    and rho, on the family IIIA-B-C-C*-D of [Jay 2003; celledoni2016 4].
+    """Specialized partitioned additive Runge-Kutta method with s Lobatto points, of order 2s - 2
+    in q and rho, from the family IIIA-B-C-C*-D [Jay 2003; celledoni2016 4].
 
     `Q_i = q0 + h sum_j a_ij V_j` (IIIA),
     `P_i = lift(q0, rho) + h sum_j B_ij (dL/dq + f)_j + sum_j T_ij A(Q_j)^T K_j = dL/dv(Q_i, V_i)`
     (IIIB for forces, T for reactions),  `sum_j a_ij A(Q_j) V_j = 0` for i = 2 ... s,
     `A M^{-1} p1 = 0` at q1 with `p1 = lift + h sum_j b_j (dL/dq + f)_j + sum_j b_j A_j^T K_j`,
-    `rho1 = X(q1)^T p1`. Unknowns V_i (n) and impulses K_i (m), nz = s (n + m); state (q, rho).
+    `rho1 = X(q1)^T p1`. The unknowns are V_i (n) and the impulses K_i (m), with nz = s (n + m),
+    and the state is (q, rho).
 
-    Which coefficients act on which term is assumed, celledoni2016 does not say it: velocities by
-    IIIA, forces by IIIB, T = `reactions`, IIIB by default, and the s - 1 mean constraints with the
-    end's, as Jay's methods for index 2 have them (his paper was not at hand: the form rests on the
-    measured orders 2, 4, 6). "B" and "D" are reversible, "C" and "C*" are not; with IIIA for T the
-    equations are singular. s = 2 with "B" and a constant mass matrix is Lagrange-d'Alembert with
-    the trapezoidal Lagrangian and the mean of the constraints. Inputs may jump from step to step.
-    The mass matrix is derived from the Lagrangian. Coordinates as in `coordinates`.
+    celledoni2016 does not state which coefficients act on which term. We assume that velocities
+    use IIIA, forces use IIIB, and T = `reactions` is IIIB by default. There are s - 1 mean
+    constraints and one constraint at the end, as in Jay's methods for index 2. (We did not have
+    Jay's paper, but the measured orders 2, 4, 6 support this form.) "B" and "D" are reversible,
+    and "C" and "C*" are not. With IIIA for T, the equations are singular. With s = 2, "B" and a
+    constant mass matrix, the method is Lagrange-d'Alembert with the trapezoidal Lagrangian and the
+    mean of the constraints. Inputs may jump between steps. The mass matrix is derived from the
+    Lagrangian. `coordinates` chooses the coordinates.
 
-    Holonomic constraints have the impulses `Dh(Q_j)^T K_j` by IIIB for all `reactions`, with
-    h(Q_i) = 0 for i = 2 ... s and Dh v = 0 at the end, as index 3 needs them [Jay 1996]; s = 2
-    without velocity constraints is RATTLE. Raises ValueError for other s or reactions, and systems
-    that `if_irregular` refuses.
+    Holonomic constraints have the impulses `Dh(Q_j)^T K_j`, which use IIIB for all `reactions`.
+    They satisfy h(Q_i) = 0 for i = 2 ... s and Dh v = 0 at the end, as index 3 requires [Jay
+    1996]. With s = 2 and without velocity constraints, the method is RATTLE. Raises ValueError for
+    other values of s or `reactions`, and for systems that `if_irregular` refuses.
     """
     _check("spark", s)
     if reactions not in REACTIONS:
@@ -59,9 +61,12 @@ def spark(system: System, h: float, s: int = 2, reactions: str = "B") -> Discret
     def residual(symbols: StepSymbols) -> ca.SX:
         h = symbols.h
         local, nodes, p1 = step(symbols)
+        # lift + h sum_j B_ij W_j + sum_j T_ij R_j = dL/dv(Q_i, V_i)
         balance = [nodes.momentum(h, forces[i], split[i]) - nodes.p[i] for i in range(s)]
+        # sum_j a_ij A(Q_j) V_j = 0
         slips = [local.parts(local.constraint(q_i) @ v_i)[0] for q_i, v_i in zip(nodes.q, nodes.v)]
         means = [weighted(row, slips) for row in a[1:]]
+        # h(Q_i) = 0, which Q_1 = q0 satisfies already
         surfaces = [system.holonomic(local.position(q_i)) for q_i in nodes.q[1:]]
         return ca.vertcat(*balance, *means, *surfaces, local.slip(nodes.q[-1], p1))
 
@@ -74,21 +79,22 @@ def spark(system: System, h: float, s: int = 2, reactions: str = "B") -> Discret
 
 
 def nprk(system: System, h: float, s: int = 2, carried: bool = False) -> DiscreteSystem:
-    """Nonholonomic partitioned Runge-Kutta method of s points, Lobatto IIIA-B, order 2s - 2 in q
-    and rho [Martin de Diego and Sato Martin de Almagro 2018].
+    """Nonholonomic partitioned Runge-Kutta method with s Lobatto IIIA-B points, of order 2s - 2 in
+    q and rho [Martin de Diego and Sato Martin de Almagro 2018].
 
     `Q_i = q0 + h sum_j a_ij V_j` (IIIA),  `W_j = (dL/dq + f)_j + A(Q_j)^T lam_j`,
     `lift(q0, rho) + h sum_j B_ij W_j = dL/dv(Q_i, V_i)` (IIIB),
     `A(Q_i) M^{-1} (lift + h sum_j a_ij W_j) = 0` for i = 2 ... s,
-    `p1 = lift + h sum_j b_j W_j,  rho1 = X(q1)^T p1`. Unknowns V_i (n) and the impulses h lam_i
-    (m) of i = 2 ... s, nz = s n + (s - 1) m.
+    `p1 = lift + h sum_j b_j W_j,  rho1 = X(q1)^T p1`. The unknowns are V_i (n) and the impulses
+    `h lam_i` (m) for i = 2 ... s, with nz = s n + (s - 1) m.
 
-    lam_1 is the continuous motion's multiplier at (q0, rho, u): the state is (q, rho), and inputs
-    may jump, but a step is not reversible. With `carried` it is the last step's lam_s, as in the
-    paper: state (q, rho, lam), lam in N or N m, reversible, but of order 2 alone wherever an input
-    jumps (measured; the start knows of no input either). s = 2 carried is `gni` for constant mass
-    matrices, lam = 2 sigma / h. Coordinates as in `coordinates`. Raises ValueError for other
-    s and systems that `if_unfit` refuses.
+    By default, lam_1 is the multiplier of the continuous motion at (q0, rho, u). The state is
+    (q, rho) and inputs may jump, but a step is not reversible. With `carried`, lam_1 is lam_s from
+    the previous step, as in the paper. The state is then (q, rho, lam) with lam in N or N m, and a
+    step is reversible. However, it only has order 2 where an input jumps (measured), and at the
+    initial state, where the input is unknown. With s = 2, `carried` and a constant mass matrix,
+    the method is `gni` with lam = 2 sigma / h. `coordinates` chooses the coordinates. Raises
+    ValueError for other values of s, and for systems that `if_unfit` refuses.
     """
     _check("nprk", s)
     step = _PartitionedStep(system, s, carried)
@@ -104,7 +110,7 @@ def nprk(system: System, h: float, s: int = 2, carried: bool = False) -> Discret
 
 
 class _PartitionedStep:
-    """The equations of `nprk`: the unknowns are V_1 ... V_s (n_velocities numbers) and the
+    """The equations of `nprk`. The unknowns are V_1 ... V_s (n_velocities components) and the
     impulses h lam_2 ... h lam_s.
     """
 
@@ -159,7 +165,7 @@ def _check(name: str, s: int) -> None:
 
 
 def _entries(s: int) -> tuple[Integrator, ...]:
-    kept = ("velocity constraints at the nodes",)
+    preserved = ("velocity constraints at the nodes",)
     order = 2 * s - 2
     jay = f"Jay (2003), Lobatto IIIA-B, {s} stages, assumed coefficients; celledoni2016 4"
     return (
@@ -169,7 +175,7 @@ def _entries(s: int) -> tuple[Integrator, ...]:
             order=order,
             symmetric=True,
             explicit=False,
-            preserves=(*kept, "holonomic constraints"),
+            preserves=(*preserved, "holonomic constraints"),
             refuses=if_irregular,
             source=jay,
         ),
@@ -179,7 +185,7 @@ def _entries(s: int) -> tuple[Integrator, ...]:
             order=order,
             symmetric=True,
             explicit=False,
-            preserves=(*kept, "holonomic constraints"),
+            preserves=(*preserved, "holonomic constraints"),
             refuses=if_irregular,
             source=jay.replace("IIIA-B", "IIIA-B-D"),
         ),
@@ -189,7 +195,7 @@ def _entries(s: int) -> tuple[Integrator, ...]:
             order=order,
             symmetric=False,
             explicit=False,
-            preserves=kept,
+            preserves=preserved,
             refuses=if_unfit,
             source=f"Martin de Diego and Sato Martin de Almagro (2018), {s} stages",
         ),

@@ -1,4 +1,4 @@
-"""Reduced d'Alembert-Pontryagin integrator on shape space times group."""
+"""The reduced d'Alembert-Pontryagin integrator on the product of shape space and group."""
 
 from __future__ import annotations
 
@@ -19,17 +19,21 @@ from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import split
 
 DEFAULT, ELSEWHERE = "sccsk", "exp"
-"""Retractions of `rdp` where none is given: of groups that have the first one, and of others."""
+"""Default retractions for `rdp`. The first one is used for groups that have it, and the second one
+for other groups.
+"""
 
 
 def _exact_tangents(group: Space, d: ca.SX) -> tuple[ca.SX, ca.SX]:
-    """`dtau^{-1}_d` (n, n), trivialized at the start of a displacement d (n) and at its end."""
+    """`dtau^{-1}_d` (n, n), trivialized at the beginning and at the end of a displacement d
+    (n).
+    """
     before, after = group.local_jacobians(ca.SX(group.origin), d)
     return -before, after
 
 
 def _truncated_tangents(group: Space, d: ca.SX) -> tuple[ca.SX, ca.SX]:
-    """The first-order approximation `I - ad_d / 2` and `I + ad_d / 2` of them, for any
+    """The first-order approximations `I - ad_d / 2` and `I + ad_d / 2` of `dtau^{-1}_d`, for any
     retraction.
     """
     ad = adjoint_operator(group, d)
@@ -46,31 +50,33 @@ def rdp(
     alpha: float = 0.5,
     tangent: str = "exact",
 ) -> DiscreteSystem:
-    """Reduced d'Alembert-Pontryagin integrator of a system with a symmetry, whose Lagrangian and
-    constraints do not depend on the group's coordinates [kobilarov2010 (27), (28)].
+    """Reduced d'Alembert-Pontryagin integrator for a system with a symmetry. The Lagrangian and
+    the constraints of such a system do not depend on the group's coordinates [kobilarov2010 (27),
+    (28)].
 
-    `r1 = r + h ur,  g1 = g tau(h xi),  xi = basis(r_a) w - connection(r_a) ur` with `r_a = (1 -
-    alpha) r + alpha r1`, and `X(r)^T [dL/dr'_k - (1 - alpha) h dL/dr ; (dtau^{-1}_{h xi})^*
-    dL/dxi] = rho + h/2 X(r)^T f`; rho1 is the same with the left-trivialized tangent at r1. The
-    unknown is z = (ur, w). Rotations and poses of the shape move by the exponential. `retraction`
-    is the tau of rotations and poses of the group: "exp" or "cay", on SE(2) a key of
-    `se2.RETRACTIONS`; by default "sccsk" on groups of SE(2) and R^n, and "exp" on others.
-    `tangent` is "exact" or "truncated" (`I - ad/2`). Second order for alpha = 1/2 and a symmetric
-    tau (exp, cay, sccsk). With ccsk or another alpha it is of first order, and the energy of
-    motions that change shape drifts at a rate of order h.
+    `r1 = r + h ur,  g1 = g tau(h xi),  xi = basis(r_a) w - connection(r_a) ur` with
+    `r_a = (1 - alpha) r + alpha r1`, and
+    `X(r)^T [dL/dr'_k - (1 - alpha) h dL/dr ; (dtau^{-1}_{h xi})^* dL/dxi] = rho + h/2 X(r)^T f`;
+    rho1 has the same form with the left-trivialized tangent at r1. The unknown is z = (ur, w).
+    Rotations and poses in the shape move with the exponential. `retraction` is tau for the
+    rotations and poses in the group. It is "exp" or "cay" or, on SE(2), a key of
+    `se2.RETRACTIONS`. The default is "sccsk" on groups that consist of SE(2) and R^n, and "exp" on
+    others. `tangent` is "exact" or "truncated" (`I - ad/2`). The method has order 2 for alpha =
+    1/2 and a symmetric tau (exp, cay, sccsk). With ccsk or another alpha it has order 1, and the
+    energy of motions that change the shape drifts at a rate of order h.
 
-    With exp and cay a body that translates with v and yaws freely has `m v^2 h^2 / 12` and
-    `m v^2 h^2 / 4` more yaw inertia, with sccsk it has not (theory: celledoni2016, free yaw). The
-    exact tangent keeps momenta of translations that the constraints allow, the truncated one only
-    with cay.
+    With exp and cay, a body that translates at v and yaws freely has an additional yaw inertia of
+    `m v^2 h^2 / 12` and `m v^2 h^2 / 4`, respectively. With sccsk, it has none (theory:
+    celledoni2016, free yaw). The exact tangent conserves the momenta of translations that the
+    constraints allow. The truncated tangent conserves them only with cay.
 
-    Differences from the printed (27), corrected here:
+    This corrects or changes the printed (27):
 
-    - Velocities are staggered, so rho is the node momentum between two half kicks.
-    - Its rows are X^T. They span the same space as [I, A^T; 0, e^T] if the connection's image lies
-      in the basis, as on the snakeboard; otherwise only X^T is right.
-    - (27) has `dtau^{-1}_{-h xi}` as the left-trivialized tangent, which is not true for ccsk.
-    - dL/dr is kept.
+    - Velocities are staggered, so rho is the momentum at the node between two half kicks.
+    - The rows are X^T. They span the same space as [I, A^T; 0, e^T] if the image of the connection
+      lies in the basis, as for the snakeboard. Otherwise only X^T is correct.
+    - (27) uses `dtau^{-1}_{-h xi}` as the left-trivialized tangent, which is wrong for ccsk.
+    - The equations contain dL/dr.
     """
     if reason := _refuses(system):
         raise ValueError(f"rdp: {system.name} {reason}; use nonholonomic_midpoint")
@@ -101,7 +107,7 @@ class _PontryaginStep:
         return join_spaces(self.shape, self.group)
 
     def residual(self, symbols: StepSymbols) -> ca.SX:
-        # rho + X(r)^T (half kick - momentum at the start) = 0
+        # rho + X(r)^T (half kick - initial momentum) = 0
         basis = self.system.mechanics.admissible_basis(symbols.q)
         return symbols.rho + basis.T @ (self._half_kick(symbols) - self._momenta(symbols)[0])
 
@@ -111,13 +117,14 @@ class _PontryaginStep:
         return q1, basis.T @ (self._momenta(symbols)[1] + self._half_kick(symbols))
 
     def _displacement(self, symbols: StepSymbols) -> ca.SX:
-        """h (ur, xi) with xi = basis(r_a) w - connection(r_a) ur."""
+        """The displacement h (ur, xi) with xi = basis(r_a) w - connection(r_a) ur."""
         n, h = self.shape.nv, symbols.h
         connection = self.system.mechanics.nonholonomic_connection
         shape_velocity, w = split(symbols.z, n)
         start, _ = split(symbols.q, self.shape.nq)
         r = self.shape.retract(start, self.alpha * h * shape_velocity)
         basis = connection.basis(r, connection.signs(start))
+        # xi = basis(r_a) w - connection(r_a) ur
         xi = basis @ w - connection.connection(r, basis) @ shape_velocity
         return h * ca.vertcat(shape_velocity, xi)
 
@@ -127,10 +134,13 @@ class _PontryaginStep:
         return d, self.space.retract(symbols.q, self.alpha * d), d / symbols.h
 
     def _momenta(self, symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
-        """Momenta at the start and at the end: the shape's, then the group's, by dtau^{-1}."""
+        """Momenta at the beginning and at the end of the step. Each consists of the momenta of the
+        shape, followed by those of the group from dtau^{-1}.
+        """
         (d, point, v), n, h = self._point(symbols), self.shape.nv, symbols.h
         gradient, p = symbols.gradients(point, v)
         (shape_step, group_step), (p_shape, p_group) = split(d, n), split(p, n)
+        # p_shape -+ h dL/dr, and (dtau^-1_{h xi})^* dL/dxi for the group
         slopes = self._shape_slopes(symbols.q, shape_step, gradient)
         exact = _exact_tangents(self.shape, shape_step)
         tangents = self.tangents(self.group, group_step)
@@ -141,19 +151,19 @@ class _PontryaginStep:
         return before, after
 
     def _shape_slopes(self, q: ca.SX, d: ca.SX, gradient: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """Derivatives (nv) of L along variations of both ends of the shape's step d from q, which
-        vary the point at alpha d; on R^n `(1 - alpha) dL/dr` and `alpha dL/dr`.
+        """Derivatives (nv) of L with respect to both ends of the shape's step d from q. Both ends
+        vary the point at alpha d. On R^n they are `(1 - alpha) dL/dr` and `alpha dL/dr`.
         """
         (r, _), (slope, _) = (split(x, self.shape.nq) for x in (q, gradient))
         e, d_ = ca.SX.sym("e", self.shape.nv), ca.SX.sym("d", self.shape.nv)
         start, end = self.shape.local_jacobians(r, d_)
+        # a change e at one end changes d by local_jacobian e, and thereby the point at alpha d
         points = (
             self.shape.retract(self.shape.retract(r, e), self.alpha * (d_ + start @ e)),
             self.shape.retract(r, self.alpha * (d_ + end @ e)),
         )
-        at = [e, d_], [ca.SX.zeros(self.shape.nv), d]
-        slopes = (ca.jtimes(point, e, slope, True) for point in points)
-        before, after = ca.substitute(list(slopes), *at)
+        slopes = [ca.jtimes(point, e, slope, True) for point in points]
+        before, after = ca.substitute(slopes, [e, d_], [ca.SX.zeros(self.shape.nv), d])
         return before, after
 
     def _half_kick(self, symbols: StepSymbols) -> ca.SX:
@@ -163,7 +173,9 @@ class _PontryaginStep:
 
 
 def _group(system: System, retraction: str | None) -> tuple[str, Space]:
-    """The retraction, or the default one of the system's group, and the group with it."""
+    """The retraction, and the group with this retraction. The default is the retraction of the
+    system's group.
+    """
     group = system.mechanics.nonholonomic_connection.group
     if retraction is None:
         retraction = DEFAULT if not _lacks_retraction(system, DEFAULT) else ELSEWHERE

@@ -1,4 +1,4 @@
-"""Reasons why methods in coordinates cannot take a system."""
+"""Reasons why methods in coordinates refuse a system."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from nh_control.mechanics.checks import scaled_spectrum
 from nh_control.mechanics.system import System
 
 SINGULAR = 1e-12
-"""Eigenvalue of the scaled mass matrix below which it counts as singular."""
+"""Eigenvalue of the scaled mass matrix below which the matrix counts as singular."""
 
 
 def with_masses(system: System, mass: ca.SX) -> ca.SX:
-    """The mass matrix with 1 for the velocities of first-order coordinates, whose momentum is 0:
-    it is regular.
+    """The mass matrix with 1 on the diagonal for the velocities of first-order coordinates. Their
+    momentum is 0, so the matrix would be singular without it.
     """
     diagonal = ca.SX(system.space.nw, 1)
     diagonal[system.space.nw - len(system.first_order) :] = 1
@@ -26,12 +26,12 @@ def with_masses(system: System, mass: ca.SX) -> ca.SX:
 
 
 def factors_of(space: Space) -> tuple[Space, ...]:
-    """The factors that are no products."""
+    """The factors of a space that are not products."""
     return tuple(factor for factor, *_ in simple_factors(space))
 
 
 def is_flat(system: System) -> bool:
-    """Whether plain coordinates do for the whole space."""
+    """Whether global coordinates exist for the whole space."""
     return all(isinstance(factor, Rn | SE2) for factor in factors_of(system.space))
 
 
@@ -41,7 +41,7 @@ def _curved(system: System) -> str:
 
 
 def _without_charts(system: System) -> str:
-    """SE(2) needs no charts, for all retractions."""
+    """SE(2) does not need charts, whatever its retraction."""
     fits = is_flat(system) or has_symmetric_retraction(system.space)
     return "" if fits else "has a retraction with retract(retract(q, d), -d) != q"
 
@@ -49,23 +49,25 @@ def _without_charts(system: System) -> str:
 def _singular(system: System) -> str:
     q, v = ca.SX.sym("q", system.space.nq), ca.SX.sym("v", system.space.nw)
     mass, frame = ca.hessian(system.lagrangian_at(q, v), v)[0], system.space.frame(q)
+    # use tangent coordinates, because the stored velocities of spheres have a null direction
     mass = frame.T @ with_masses(system, mass) @ frame
     value = ca.Function("mass", [q, system.parameter_symbols], [mass])
     position = np.asarray(value(system.space.origin, system.parameter_values))
+    # scaling by the diagonal requires positive entries
     positive = np.isfinite(position).all() and (np.diag(position) > 0).all()
     regular = positive and scaled_spectrum(position)[0][0] > SINGULAR
     return "" if regular else "has a mass matrix that is singular off its constraints"
 
 
 if_unfit = first_of(if_beyond_rolling, _without_charts, _singular)
-"""Refuses systems without coordinates here: holonomic constraints, prescribed coordinates, drift,
-and mass matrices that are regular only on the constraints.
+"""Refuses systems without `Coordinates`, which are systems with holonomic constraints, prescribed
+coordinates, drift, or mass matrices that are regular only on the constraints.
 """
 
 if_irregular = first_of(if_driven, _without_charts, _singular)
-"""Takes holonomic constraints as well."""
+"""Refuses the same systems as `if_unfit`, except those with holonomic constraints."""
 
 if_curved = first_of(if_unfit, _curved)
-"""Refuses also rotations in space and unit vectors, for explicit methods, which do not know a
-step's middle.
+"""Also refuses spatial rotations and unit vectors. It is for explicit methods, because they do not
+know the middle of a step.
 """

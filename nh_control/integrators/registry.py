@@ -1,5 +1,5 @@
-"""All integrators of the package with their properties, for the command, scenarios, documents and
-tests.
+"""All integrators in the package with their properties. The command, scenarios, documents and
+tests use them.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ Refusal = Callable[[System], str]
 
 @dataclass(frozen=True)
 class Integrator:
-    """One integrator: `make(system, h)` is the discrete system; `order` in q and rho.
+    """One integrator. `make(system, h)` returns the discrete system. `order` is the order in q and
+    rho.
 
-    `preserves` names the invariants that it keeps exactly; `symmetric`: a step by -h undoes a step
-    by h; `explicit`: it solves no equations; None for properties that are not declared.
-    `first_order`: it moves first-order coordinates; `contacts`: it takes contacts and grips;
-    `redundant`: it takes redundant holonomic constraints.
-    `refuses(system)` is another reason why it cannot take a system, "" if there is none; `reason`
-    includes all. `source` is the paper's key and number. A call with a system and h makes the
-    discrete system.
+    `preserves` names the invariants that the integrator conserves exactly. An integrator is
+    `symmetric` if a step -h undoes a step h, and `explicit` if it does not solve equations.
+    `first_order`, `contacts` and `redundant` tell whether it supports first-order coordinates,
+    contacts and grips, and redundant holonomic constraints. Undeclared properties are None.
+    `refuses(system)` returns another reason why the integrator cannot integrate a system, or "" if
+    there is none. `reason` covers all reasons. `source` is the paper's key and the equation
+    number. Calling the integrator with a system and h returns the discrete system.
     """
 
     name: str
@@ -40,18 +41,20 @@ class Integrator:
     redundant: bool | None = False
 
     def __call__(self, system: System, h: float) -> DiscreteSystem:
-        """The discrete system with step h (s); raises ValueError for a system that it refuses."""
+        """The discrete system with step h (s). Raises ValueError for a system that the integrator
+        refuses.
+        """
         if reason := self.reason(system):
             raise ValueError(f"{self.name} cannot take {system.name}, which {reason}")
         return self.make(system, h)
 
     def takes(self, system: System) -> bool:
-        """Whether it can integrate the system."""
+        """Whether the integrator can integrate the system."""
         return not self.reason(system)
 
     def reason(self, system: System) -> str:
-        """The reason why it cannot take a system, "" if it can, or if a user's function declares
-        nothing.
+        """The reason why the integrator cannot integrate a system, or "" if it can. It is also ""
+        for a user-defined function without declared properties.
         """
         if system.first_order and self.first_order is False:
             return f"has first-order coordinates {system.first_order}"
@@ -69,21 +72,26 @@ class Registry(Mapping[str, Integrator]):
         self._entries: dict[str, Integrator] = {}
 
     def add(self, *integrators: Integrator) -> None:
-        """Add integrators; raises ValueError for a name that is taken."""
-        for one in integrators:
-            if one.name in self._entries:
-                raise ValueError(f"there is an integrator {one.name!r} already")
-            self._entries[one.name] = one
+        """Add integrators. Raises ValueError for a name that already exists."""
+        for integrator in integrators:
+            if integrator.name in self._entries:
+                raise ValueError(f"an integrator {integrator.name!r} exists already")
+            self._entries[integrator.name] = integrator
 
     def fitting(self, system: System) -> dict[str, Integrator]:
-        """The integrators that can take a system."""
-        return {name: one for name, one in self._entries.items() if one.takes(system)}
+        """The integrators that can integrate a system."""
+        return {
+            name: integrator
+            for name, integrator in self._entries.items()
+            if integrator.takes(system)
+        }
 
-    def with_own(self, own: Mapping[str, Make]) -> dict[str, Integrator]:
-        """All integrators, and a user's `own` under names that are not registered; a function
+    def with_additional(self, makers: Mapping[str, Make]) -> dict[str, Integrator]:
+        """All integrators, plus the entries of `makers` whose names are not registered. A function
         `make(system, h)` has no declared properties.
         """
-        added = {name: make for name, make in own.items() if name not in self._entries}
+        # registered names take precedence
+        added = {name: make for name, make in makers.items() if name not in self._entries}
         return self._entries | {
             name: replace(make, name=name)
             if isinstance(make, Integrator)
@@ -93,7 +101,7 @@ class Registry(Mapping[str, Integrator]):
 
     def __getitem__(self, name: str) -> Integrator:
         if name not in self._entries:
-            raise KeyError(f"no integrator {name!r}, choose of: {', '.join(self._entries)}")
+            raise KeyError(f"no integrator {name!r}, choose from: {', '.join(self._entries)}")
         return self._entries[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -104,7 +112,7 @@ class Registry(Mapping[str, Integrator]):
 
 
 def first_of(*reasons: Refusal) -> Refusal:
-    """The first of several reasons that applies."""
+    """A refusal that returns the first reason that applies."""
     return lambda system: next((text for reason in reasons if (text := reason(system))), "")
 
 
@@ -119,33 +127,35 @@ def if_constrained(system: System) -> str:
 
 
 def if_drifting(system: System) -> str:
-    """Refuses ground that moves: its reactions do work, so that no energy is kept."""
+    """Refuses moving ground, because its reactions do work and the energy is not conserved."""
     return "" if system.velocity_drift is None else "has a velocity drift, which does work"
 
 
 def if_driven(system: System) -> str:
-    """Refuses prescribed coordinates and ground that moves."""
-    kinds = {
+    """Refuses prescribed coordinates and moving ground."""
+    obstacles = {
         "prescribed coordinates": bool(system.prescribed),
         "a velocity drift": system.velocity_drift is not None,
     }
-    return _having(kind for kind, there in kinds.items() if there)
+    return _having(obstacle for obstacle, exists in obstacles.items() if exists)
 
 
 def if_beyond_rolling(system: System) -> str:
-    """Refuses all systems but those with A(q) v = 0."""
-    held = "has holonomic constraints" if system.n_holonomic_constraints else ""
-    reasons = (held, if_driven(system))
+    """Refuses all systems except those whose only constraints are A(q) v = 0."""
+    holonomic = "has holonomic constraints" if system.n_holonomic_constraints else ""
+    reasons = (holonomic, if_driven(system))
     return _having(reason.removeprefix("has ") for reason in reasons if reason)
 
 
 def if_spherical(system: System) -> str:
-    """Refuses spheres, whose velocities have more stored numbers than local coordinates."""
+    """Refuses spheres, whose velocities have more stored components than local coordinates."""
     return "has spheres" if system.space.nw != system.space.nv else ""
 
 
 def if_combined(system: System) -> str:
-    """Refuses all systems but those with A(q) v = 0 on spaces without spheres."""
+    """Refuses all systems except those whose only constraints are A(q) v = 0 on spaces without
+    spheres.
+    """
     reasons = (if_beyond_rolling(system), if_spherical(system))
     return _having(reason.removeprefix("has ") for reason in reasons if reason)
 

@@ -1,4 +1,6 @@
-"""Classical Runge-Kutta methods on the equations of motion without multipliers: comparators."""
+"""Classical Runge-Kutta methods for the equations of motion without multipliers, for
+comparison.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +22,22 @@ EXPLICIT = {
     "heun": (((), (1,)), (1 / 2, 1 / 2)),
     "rk4": (((), (1 / 2,), (0, 1 / 2), (0, 0, 1)), (1 / 6, 1 / 3, 1 / 3, 1 / 6)),
 }
-"""Coefficients of every stage and weights: the explicit midpoint rule, Heun's rule, the classical
-fourth order method."""
+"""Coefficients of each stage, and weights, for the explicit midpoint rule, Heun's rule and the
+classical fourth-order method.
+"""
 ORDERS = {"rk2": 2, "heun": 2, "rk4": 4}
 
 
 def explicit_runge_kutta(system: System, h: float, rule: str = "rk4") -> DiscreteSystem:
-    """Explicit Runge-Kutta method on the continuous equations in (q, rho), the `rule` a key of
+    """Explicit Runge-Kutta method for the continuous equations in (q, rho). The `rule` is a key of
     EXPLICIT: "rk2", "heun" or "rk4".
 
-    `q' = w,  rho' = X^T (dL/dq + f) + (dX/dt)^T dL/dw,  (w, dL/dw) = lift(q, rho)`: multipliers
-    are eliminated, constraints hold at every stage, energy and momenta drift. First-order
-    coordinates of q take their rates in w. Nothing is solved,
-    nz = 0; forces and the mass matrix are derived from the Lagrangian. Coordinates as in
-    `coordinates`. Raises ValueError for an unknown rule and systems that `if_unfit` refuses.
+    The equations are `q' = w,  rho' = X^T (dL/dq + f) + (dX/dt)^T dL/dw,  (w, dL/dw) =
+    lift(q, rho)`. The multipliers are eliminated and the constraints hold at every stage, but
+    energy and momenta drift. The rates of first-order coordinates replace their components of w.
+    The method is explicit, with nz = 0. Forces and the mass matrix are derived from the
+    Lagrangian. `coordinates` chooses the coordinates. Raises ValueError for an unknown rule, and
+    for systems that `if_curved` refuses.
     """
     if rule not in EXPLICIT:
         raise ValueError(f"unknown explicit Runge-Kutta rule {rule!r}, of {sorted(EXPLICIT)}")
@@ -43,22 +47,24 @@ def explicit_runge_kutta(system: System, h: float, rule: str = "rk4") -> Discret
         q, rho, u, _, h, _ = symbols
         derivatives: list[tuple[ca.SX, ca.SX]] = []
         for i in range(len(b)):
-            stage = _moved(q, rho, h, a[i], derivatives)
-            derivatives.append(space.rates(system.mechanics.gradients, *stage, u))
+            # (q, rho)_i = (q, rho) + h sum_j a_ij (q', rho')_j
+            q_i, rho_i = _moved(q, rho, h, a[i], derivatives)
+            derivatives.append(space.rates(system.mechanics.gradients, q_i, rho_i, u))
         return _moved(q, rho, h, b, derivatives)
 
     return DiscreteSystem(system, h, Method(rule, 0, no_residual, readout, first_order=True))
 
 
 def implicit_midpoint(system: System, h: float) -> DiscreteSystem:
-    """Implicit midpoint rule on the continuous equations in (q, rho), second order, symmetric:
-    `(q1, rho1) = (q, rho) + h z,  z = rates((q, rho) + h/2 z)`, rates as in
+    """Implicit midpoint rule for the continuous equations in (q, rho), second order and symmetric.
+    A step is `(q1, rho1) = (q, rho) + h z,  z = rates((q, rho) + h/2 z)`, with the rates in
     `explicit_runge_kutta`.
 
-    Without constraints and with a constant mass matrix it is `midpoint`; with constraints it
-    keeps no discrete Lagrange-d'Alembert principle. nz is the size of (q, rho).
-    Coordinates as in `coordinates`. Raises ValueError for systems that `if_unfit` refuses, and
-    for spheres, whose frames the equations in (q, rho) do not carry along.
+    Without constraints and with a constant mass matrix, the method is `midpoint`. With
+    constraints, it does not satisfy a discrete Lagrange-d'Alembert principle. nz is the size of
+    (q, rho). `coordinates` chooses the coordinates. Raises ValueError for systems that `if_unfit`
+    refuses, and for spheres, because the equations in (q, rho) do not transport the frames of
+    spheres.
     """
     space = coordinates(system, "implicit_midpoint", _if_unfit)
     n = space.n
@@ -66,6 +72,7 @@ def implicit_midpoint(system: System, h: float) -> DiscreteSystem:
     def residual(symbols: StepSymbols) -> ca.SX:
         q, rho, u, z, h, gradients = symbols
         local, q0 = space.about(q, h * z[:n])
+        # (q, rho) + h/2 z
         middle = q0 + h / 2 * z[:n]
         return z - ca.vertcat(*local.rates(gradients, middle, rho + h / 2 * z[n:], u))
 
@@ -89,6 +96,7 @@ def _moved(
     if not derivatives:
         return q, rho
     by_q, by_rho = zip(*derivatives)
+    # (q, rho) + h sum_j w_j (q', rho')_j
     return q + h * weighted(weights, by_q), rho + h * weighted(weights, by_rho)
 
 

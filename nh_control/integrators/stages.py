@@ -1,4 +1,4 @@
-"""Coefficients of Gauss and Lobatto methods, and the stages of a step on which they act."""
+"""Coefficients of Gauss and Lobatto methods, and the stages of a step."""
 
 from __future__ import annotations
 
@@ -25,15 +25,18 @@ def lobatto_tables(s: int) -> dict[str, np.ndarray]:
     """Weights "b" (s) and coefficients (s, s) of the Lobatto methods "A" (IIIA), "B", "C", "C*"
     and "D" with s >= 2 stages, of order 2s - 2.
 
-    A is collocation; B and C* are the adjoint ones, `b_i a_ij + b_j a*_ji = b_i b_j`, of A and C;
-    C has `a_i1 = b_1` and is exact for polynomials of degree s - 2; D is the mean of C and C*.
+    A is collocation. B and C* are the adjoint coefficients of A and C,
+    `b_i a_ij + b_j a*_ji = b_i b_j`. C has `a_i1 = b_1` and is exact for polynomials of degree s -
+    2. D is the mean of C and C*.
     """
+    # the inner Lobatto points are the roots of P'_{s-1}
     inner = legendre.Legendre.basis(s - 1).deriv().roots() if s > 2 else []
     c = np.array([0.0, *((np.sort(inner) + 1) / 2), 1.0])
     a = integrals(c, c)
     b = a[-1]
     powers = np.arange(1, s)
     rule = np.vander(c[1:], s - 1, increasing=True).T
+    # C: sum_j a_ij c_j^(k-1) = c_i^k / k for k < s, with a_i1 = b_1
     rest = c[:, None] ** powers / powers - b[0] * (powers == 1)
     coefficients = np.column_stack([np.full(s, b[0]), np.linalg.solve(rule, rest.T).T])
     other = _adjoint(b, coefficients)
@@ -42,20 +45,22 @@ def lobatto_tables(s: int) -> dict[str, np.ndarray]:
 
 
 def _adjoint(b: np.ndarray, a: np.ndarray) -> np.ndarray:
+    # a*_ji = b_i (1 - a_ij / b_j)
     return b * (1 - a.T / b[:, None])
 
 
 def weighted(weights: Iterable[float], vectors: Sequence[Graph]) -> Graph:
     """`sum_j weights_j vectors_j`."""
-    zero = type(vectors[0])(*vectors[0].shape)
+    rows, columns = vectors[0].shape
+    zero = type(vectors[0])(rows, columns)
     return sum((float(w) * v for w, v in zip(weights, vectors) if w), zero)
 
 
 @dataclass(frozen=True)
 class Stages:
-    """Stages `Q_i = q0 + h sum_j a_ij V_j` with their momenta P_i, forces W_i, impulses
-    `R_i = A(Q_i)^T K_i` of the velocity constraints and `N_i = Dh(Q_i)^T K_i` of the holonomic
-    ones, (n) each, and the momentum p0 of the node.
+    """Stages `Q_i = q0 + h sum_j a_ij V_j` with their momenta P_i, forces W_i, and impulses
+    `R_i = A(Q_i)^T K_i` of velocity constraints and `N_i = Dh(Q_i)^T K_i` of holonomic
+    constraints, (n) each. p0 is the momentum at the node.
     """
 
     q: list[ca.SX]
@@ -85,8 +90,8 @@ def stages(
     h: ca.SX,
     nu: ca.SX | None = None,
 ) -> Stages:
-    """Stages from the coordinates q (n) of the rates V_i (n) and of the constraints' impulses K_i,
-    (s n_constraints) one below the other. With nu the velocities are `V_i - M^{-1} Dh^T nu`.
+    """Stages from the coordinates q (n) for the rates V_i (n) and the impulses K_i of the
+    constraints, stacked (s n_constraints). With nu, the velocities are `V_i - M^{-1} Dh^T nu`.
     """
     s, v = len(a), list(velocities)
     nodes = [q + h * weighted(row, v) for row in a]

@@ -1,5 +1,5 @@
 """Symplectic integrators on the cotangent bundle of a Lie group. They evaluate the Lagrangian at
-one point of the curve `g0 exp(t h v)` of a step.
+one point of the step's curve `g0 exp(t h v)`.
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ NAMES = {0.0: "slgi_0", 0.5: "slgi_half", 1.0: "slgi_1"}
 
 
 def slgi(system: System, h: float, theta: float = 0.5) -> DiscreteSystem:
-    """Symplectic Lie group integrator on T*G, of second order and symmetric for theta = 1/2, else
-    of first order [celledoni2021 (15)-(17)].
+    """Symplectic Lie group integrator on T*G. For theta = 1/2, it is symmetric and has order 2.
+    Otherwise it has order 1 [celledoni2021 (15)-(17)].
 
-    It is the variational integrator of `Ld = h L(g, v)` at the point `g = g0 exp(theta h v)` of
-    the step `g1 = g0 exp(h v)`. With body momenta p, `k = h (dL/dg + f)(g, v)`,
-    `m = dL/dv (g, v)`, `eta = h v`, the printed formulas, in right-trivialized momenta
-    `mu = Ad*_{g^{-1}} p`, become
+    It is the variational integrator for `Ld = h L(g, v)` at the point `g = g0 exp(theta h v)` of
+    the step `g1 = g0 exp(h v)`. The printed formulas use right-trivialized momenta
+    `mu = Ad*_{g^{-1}} p`. With body momenta p, `k = h (dL/dg + f)(g, v)`, `m = dL/dv (g, v)` and
+    `eta = h v`, they become
 
     `dexp*_eta (p0 + Ad*_{exp(-theta eta)} k) = m + theta dexp*_{-theta eta} k`
     `p1 = Ad*_{exp(eta)} p0 + Ad*_{exp((1 - theta) eta)} k`
 
-    The unknown is v. Forces enter as f2 does, by their virtual work at g; f2 contains the
-    momentum's transport, without which the method does not converge (corrected). Holonomic
-    constraints, `h(q1) = 0`, and prescribed coordinates are as in `midpoint`; directions in S^2
-    move on great circles, the orbits of the least rotations.
+    The unknown is v. Forces enter like f2, through their virtual work at g. f2 contains the
+    transport of the momentum. Without it, the method does not converge (corrected). Holonomic
+    constraints, `h(q1) = 0`, and prescribed coordinates are treated as in `midpoint`. Directions
+    in S^2 move along great circles, the orbits of the shortest rotations.
 
-    For theta = 1/2 on R^n it is `midpoint`; without forces also on SO(3) and SE(2) if their
-    retraction there is "exp". `midpoint` differs by O(h^3) a step with other retractions, by its
-    middle of a pose in SE(3) and of a direction, and by forces that it does not pull back from the
-    middle to the ends. Raises ValueError for systems that `refuses` rejects and for another theta.
+    For theta = 1/2, the method is `midpoint` on R^n and, without forces, also on SO(3) and SE(2)
+    with the retraction "exp". Otherwise `midpoint` differs by O(h^3) per step. One reason is that
+    other retractions differ from "exp". `midpoint` also defines the middle of poses in SE(3) and
+    of directions differently, and it does not pull forces back from the middle to the ends. Raises
+    ValueError for systems that `refuses` refuses, and for other values of theta.
     """
     if reason := refuses(system):
         raise ValueError(f"slgi: {system.name} {reason}; use nonholonomic_midpoint")
@@ -54,8 +55,8 @@ def slgi(system: System, h: float, theta: float = 0.5) -> DiscreteSystem:
 
 
 class _ExponentialStep:
-    """The equations of `slgi`: the unknowns are the velocities (n_velocities) without the
-    prescribed ones, and the multipliers of the holonomic constraints.
+    """The equations of `slgi`. The unknowns are the velocities (n_velocities) that are not
+    prescribed, and the multipliers of the holonomic constraints.
     """
 
     def __init__(self, system: System, theta: float):
@@ -65,6 +66,7 @@ class _ExponentialStep:
     def residual(self, symbols: StepSymbols) -> ca.SX:
         arcs, k, m = self._at_point(symbols)
         p0 = arcs.start_momentum(k, m)[: self.n_velocities]
+        # dexp*_eta (p0 + Ad*_{exp(-theta eta)} k) = m + theta dexp*_{-theta eta} k, solved for p0
         balance = self._momentum_after_impulse(symbols) - p0
         return ca.vertcat(balance, self.system.holonomic(arcs.end))
 
@@ -72,6 +74,7 @@ class _ExponentialStep:
         system, n = self.system, self.n_velocities
         arcs, k, m = self._at_point(symbols)
         p0 = ca.vertcat(self._momentum_after_impulse(symbols), ca.SX(len(system.prescribed), 1))
+        # p1 = Ad*_{exp(eta)} p0 + Ad*_{exp((1 - theta) eta)} k
         p1 = arcs.end_momentum(p0, k, m)[:n]
         velocities = system.prescribed_part(arcs.w) / symbols.h
         return arcs.end, system.mechanics.store(arcs.end, p1, velocities)
@@ -89,7 +92,7 @@ class _ExponentialStep:
         return arcs, h * (arcs.trivialized_gradient(by_numbers) + force), m
 
     def _momentum_after_impulse(self, symbols: StepSymbols) -> ca.SX:
-        """p0 less the impulse of the holonomic constraints."""
+        """p0 minus the impulse of the holonomic constraints."""
         q, mechanics = symbols.q, self.system.mechanics
         p0 = mechanics.reduce(q, symbols.rho)
         if not self.system.n_holonomic_constraints:
@@ -98,7 +101,7 @@ class _ExponentialStep:
 
 
 refuses = first_of(if_constrained, lambda system: unknown_factor(system.space))
-"""Refuses velocity constraints, and spaces on which no group is known to act."""
+"""Refuses velocity constraints, and spaces without a known group action."""
 
 INTEGRATORS = tuple(
     Integrator(

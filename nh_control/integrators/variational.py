@@ -1,4 +1,6 @@
-"""Midpoint variational integrators: discrete Euler-Lagrange and discrete Lagrange-d'Alembert."""
+"""Midpoint variational integrators for the discrete Euler-Lagrange and discrete
+Lagrange-d'Alembert equations.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,16 @@ FORCINGS = {"symmetric": 0.5, "left": 1.0}
 
 
 def midpoint(system: System | Multibody, h: float, forcing: str = "symmetric") -> DiscreteSystem:
-    """Midpoint variational integrator with discrete forces, second order, symplectic if unforced
-    [johnson2014 (2)]. A `Multibody`, or its `system`, is stepped by the linear-time kernel of
-    trees, every other system by generated code.
+    """Midpoint variational integrator with discrete forces. It is second order, and symplectic
+    without forces [johnson2014 (2)]. The linear-time tree kernel steps a `Multibody` or its
+    `system`, and generated code steps every other system.
 
-    `p0 + D1 Ld + F- = 0,  p1 = D2 Ld + F+,  F- = a h f(q_mid, v_mid, u),  F+ = (1 - a) h f(q_mid,
-    v_mid, u)`; `forcing` is "symmetric" (a = 1/2, second order) or "left" (a = 1, the split of the
-    paper's examples). First-order coordinates c of q take `(c1 - c0) / h = rate(q_mid, v_mid, u)`.
-    State (q, p). Raises ValueError if the system has velocity constraints: use
-    `nonholonomic_midpoint`.
+    The equations are `p0 + D1 Ld + F- = 0,  p1 = D2 Ld + F+` with
+    `F- = a h f(q_mid, v_mid, u),  F+ = (1 - a) h f(q_mid, v_mid, u)`. `forcing` is "symmetric"
+    (a = 1/2, second order) or "left" (a = 1, the split in the paper's examples). First-order
+    coordinates c in q satisfy
+    `(c1 - c0) / h = rate(q_mid, v_mid, u)`. The state is (q, p). Raises ValueError if the system
+    has velocity constraints. Use `nonholonomic_midpoint` for such systems.
     """
     system = system.system if isinstance(system, Multibody) else system
     if system.n_velocity_constraints:
@@ -41,12 +44,15 @@ def midpoint(system: System | Multibody, h: float, forcing: str = "symmetric") -
 def nonholonomic_midpoint(
     system: System | Multibody, h: float, forcing: str = "symmetric"
 ) -> DiscreteSystem:
-    """Discrete Lagrange-d'Alembert on the midpoint rule, second order in q and rho.
+    """The discrete Lagrange-d'Alembert principle with the midpoint rule. It is second order in q
+    and rho.
 
-    `rho + X(q0)^T (D1 Ld + F- - Dh(q0)^T lam) = 0,  A(q_mid) v_mid = b(q_mid),  h(q1) = 0,
-    rho1 = X(q1)^T (D2 Ld + F+)`; unknowns are the mean velocity `local(q0, q1) / h` and the
-    multipliers lam of holonomic constraints. First-order coordinates are as in `midpoint`. State
-    (q, rho). Without velocity constraints it is `midpoint`, with the same engines.
+    The equations are
+    `rho + X(q0)^T (D1 Ld + F- - Dh(q0)^T lam) = 0,  A(q_mid) v_mid = b(q_mid),  h(q1) = 0` and
+    `rho1 = X(q1)^T (D2 Ld + F+)`. The unknowns are the mean velocity `local(q0, q1) / h` and the
+    multipliers lam of holonomic constraints. First-order coordinates are treated as in `midpoint`.
+    The state is (q, rho). Without velocity constraints, the method is `midpoint`, with the same
+    engines.
     """
     system = system.system if isinstance(system, Multibody) else system
     return _lagrange_dalembert(system, h, forcing, "nonholonomic_midpoint")
@@ -66,18 +72,19 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
         contacts=step.contact_unknowns() if system.has_contacts else None,
         redundant=True,
     )
-    # a Multibody takes the linear-time kernel of trees, everything else generated code
+    # the linear-time tree kernel steps a Multibody, and generated code steps everything else
     is_tree = isinstance(system, MultibodySystem) and not system.first_order
     kernel = partial(tree_engine, force_at_start=step.start_share) if is_tree else None
     return DiscreteSystem(system, h, method, make_kernel=kernel)
 
 
 class _MidpointStep:
-    """The equations of `nonholonomic_midpoint`, with the share `start_share` of the impulse of the
-    forces at the start.
+    """The equations of `nonholonomic_midpoint`. The fraction `start_share` of the forces' impulse
+    acts at the beginning of a step.
 
-    The unknowns are the mean velocities (n_velocities) without the prescribed ones, the
-    multipliers of the holonomic constraints, and from `first_contact` on those of the contacts.
+    The unknowns are the mean velocities (n_velocities) that are not prescribed, the multipliers of
+    the holonomic constraints and, beginning at index `first_contact`, the multipliers of the
+    contacts.
     """
 
     def __init__(self, system: System, start_share: float):
@@ -105,6 +112,7 @@ class _MidpointStep:
                 z[self.first_contact :],
                 [0, self.contacts.n_impulses, self.contacts.n_unknowns],
             )
+            # contacts add J^T i to the momentum balance and their equations to the step
             rows[0] += self.contacts.impulse(q, x)
             rows.append(self.contacts.residual(x, psi, self._motion(symbols)))
         return ca.vertcat(*rows)
@@ -147,11 +155,11 @@ class _MidpointStep:
 
 
 def discrete_momenta(gradients: Gradients, h: ca.SX, segment: StepGeometry) -> tuple[ca.SX, ca.SX]:
-    """Momenta `(-D1 Ld, D2 Ld)` at the two ends of a step, `Ld(q0, q1) = h L(middle, w / h)`, (nv)
-    each.
+    """Momenta `(-D1 Ld, D2 Ld)` at the two ends of a step, (nv) each, for
+    `Ld(q0, q1) = h L(middle, w / h)`.
 
-    D1, D2 are derivatives along trivialized variations of q0 and q1. On Rn these are the slots of
-    (2) in [johnson2014].
+    D1, D2 are derivatives along trivialized variations of q0 and q1. On R^n, they are the slot
+    derivatives in [johnson2014 (2)].
     """
     gradient_q, gradient_v = gradients(segment.middle, segment.w / h)
     gradient = ca.vertcat(h * gradient_q, gradient_v)

@@ -1,1 +1,1 @@
-"""Discrete systems for other programs: C code, PyTorch, JAX, LaTeX."""
+"""Discrete systems for other programs: C code, PyTorch, JAX and LaTeX."""

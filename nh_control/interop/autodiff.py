@@ -1,4 +1,4 @@
-"""Discrete systems for automatic differentiation by PyTorch and JAX, which are optional."""
+"""Discrete systems as differentiable PyTorch and JAX functions. Both packages are optional."""
 
 from __future__ import annotations
 
@@ -13,20 +13,27 @@ if TYPE_CHECKING:
 
 
 def to_torch(dsys: DiscreteSystem, parameters: Sequence[str] = ()) -> TorchModel:
-    """The step as a function of PyTorch with exact vector-Jacobian products, by some of
-    `dsys.parameter_names`, too, if they are named. Raises ImportError without the package torch
-    (extra `torch`), and ValueError for an unknown parameter.
+    """The step as a PyTorch function with exact vector-Jacobian products, including those with
+    respect to the named `parameters` from `dsys.parameter_names`. Raises ImportError if the
+    package torch (extra `torch`) is missing, and ValueError for an unknown parameter.
     """
     from nh_control.interop.torch_model import TorchModel
 
     return TorchModel(dsys, parameters)
 
 
-def to_jax(dsys: DiscreteSystem, parameters: Sequence[str] = ()) -> JaxModel:
-    """The step as a function of JAX with exact derivatives, by some of `dsys.parameter_names`,
-    too, if they are named. Raises ImportError without the package jax (extra `jax`), and
-    ValueError for an unknown parameter.
+def to_jax(
+    dsys: DiscreteSystem, parameters: Sequence[str] = (), *, batched: bool = False
+) -> JaxModel:
+    """The step as a JAX function with exact derivatives, including those with respect to the named
+    `parameters` from `dsys.parameter_names`. The step calls this package's native code on the
+    host. With `batched`, the step instead consists of JAX operations, for
+    `jax.jit(jax.vmap(...))`.
+
+    Raises ImportError if the package jax (extra `jax`) is missing. Raises ValueError for an
+    unknown parameter, or if `batched` is true and the system has contacts or redundant
+    constraints.
     """
     from nh_control.interop.jax_model import JaxModel
 
-    return JaxModel(dsys, parameters)
+    return JaxModel(dsys, parameters, batched)

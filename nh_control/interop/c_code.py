@@ -1,18 +1,20 @@
-"""A discrete system as C code without dependencies: step, derivatives, tracker and filter for
-microcontrollers and C++ controllers.
+"""Export of a discrete system as C code without dependencies, for microcontrollers and C++
+controllers. The code contains the step, derivatives, tracker and filter.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import casadi as ca
 import numpy as np
 
 from nh_control.control.estimation import KalmanFilter
+from nh_control.control.feedback_law import FeedbackLaw
 from nh_control.control.tracking import LqrTracker
 from nh_control.discrete.engine import Engine
 from nh_control.discrete.native_text import definitions, fixed_headers
@@ -26,15 +28,19 @@ from nh_control.numerics.generated_c import static_source
 from nh_control.numerics.identifiers import identifier
 
 FOLDER = Path(__file__).parent / "native"
-OWN = ("model.c", "tracker.c", "filter.c")
 UNUSED = ("lam", "lam_z", "mu", "full", "g", "half", "hessian", "system", "slopes")
-"""Arrays of a workspace that steps and first derivatives do not need."""
+"""Workspace arrays that steps and first derivatives do not use."""
 UNCALLED = ("derivatives_by_h",)
-"""Functions of joints for derivatives by parameters only."""
+"""Joint functions that only derivatives with respect to parameters call."""
+GENERATED_STATES = "states.c"
+"""The file that computes states with generated functions. ROUTINES are called by their
+addresses.
+"""
+ROUTINES = ("inertia",)
 PRIVATE = re.compile(r"^(?:int|double|void|long long) ((?:nh|tree)_\w+)\(", re.MULTILINE)
-"""Functions of the package's C files."""
+"""Function definitions in the package's C files."""
 SAME = 1e-12
-"""Difference below which states and inputs are equal."""
+"""Maximum difference between states or inputs that count as equal."""
 QUIET = """#if defined(__GNUC__)
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* of generated functions */
 #endif
@@ -52,8 +58,8 @@ TREE = """#undef __AVX512F__ /* memory is laid out for vectors of four numbers *
 
 @dataclass(frozen=True)
 class CCode:
-    """The C code of a discrete system: the texts of NAME.h, NAME.c and of NAME_example.c, a
-    program that shows their use.
+    """The C code for a discrete system: the texts of NAME.h, NAME.c and the example program
+    NAME_example.c.
     """
 
     name: str
@@ -62,8 +68,8 @@ class CCode:
     example: str
 
     def write(self, folder: str | Path) -> list[Path]:
-        """Write the three files into a folder, which is made; returns their paths. Raises
-        OSError.
+        """Write the three files into a folder, which is created if necessary, and return their
+        paths. Raises OSError.
         """
         Path(folder).mkdir(parents=True, exist_ok=True)
         texts = {".h": self.header, ".c": self.source, "_example.c": self.example}
@@ -79,20 +85,21 @@ def export_c(
     kalman: KalmanFilter | None = None,
     name: str = "",
 ) -> CCode:
-    """C code (C99) of a discrete system at its parameters: NAME_step, NAME_linearize with exact A
-    and B, NAME_local and NAME_retract, the extended Kalman filter NAME_predict and NAME_update,
-    which measures configurations by default, and NAME_track of a tracker with its table of gains
-    (one gain if it holds one state).
+    """Export a discrete system with its parameter values as C code (C99). The code contains
+    NAME_step; NAME_linearize, which computes exact A and B; NAME_state, which converts a
+    configuration and velocity to a state, and NAME_velocity; NAME_local and NAME_retract; the
+    extended Kalman filter NAME_predict and NAME_update, which measures configurations by default;
+    and, for a tracker, NAME_track and NAME_target with the tracker's gain table (a single gain if
+    the tracker holds one state) and disturbance estimate.
 
-    Newton's iteration and the kernel of trees are the package's, and give the same bits if they
-    are compiled without contraction (`-ffp-contract=off`, part of `-std=c99`) with the same
-    mathematical functions. All memory is on the caller's stack; calls share nothing. A failed step
-    has no further attempts by continuation, unlike `DiscreteSystem.step`. `name` is by default the
-    system's.
+    The code uses the package's Newton iteration and tree kernel. Results are bitwise equal if the
+    code is compiled without contraction (`-ffp-contract=off`, part of `-std=c99`) and with the
+    same mathematical functions. All memory is on the caller's stack, and calls share no data.
+    Unlike `DiscreteSystem.step`, a failed step is not repeated by continuation. `name` defaults to
+    the system's name.
 
-    Raises ValueError for a name that C cannot have, for a tracker or filter of another system, for
-    filters of outputs that depend on inputs, and for trackers with a disturbance estimate or of
-    systems with holonomic constraints.
+    Raises ValueError for an invalid name, for a tracker or filter for another system, for filters
+    whose outputs depend on inputs, and for trackers for systems with holonomic constraints.
     """
     name = name or _c_name(dsys.system.name)
     if not re.fullmatch(r"[A-Za-z](_?[A-Za-z0-9])*", name):
@@ -108,13 +115,13 @@ def export_c(
         raise ValueError(f"expected a filter of {dsys}, got one of {kalman.dsys}")
     elif kalman.takes_inputs:
         raise ValueError(
-            f"{dsys}: NAME_update takes measurements that depend on the state alone; leave out "
-            "outputs that depend on the inputs, as accelerations do"
+            f"{dsys}: measurements of NAME_update depend on the state alone; leave out outputs "
+            "that depend on the inputs, such as accelerations"
         )
-    table = None if tracker is None else GainTable.of(tracker)
-    interface = CInterface(dsys, name, len(kalman.V), 0 if table is None else len(table.inputs))
+    law = None if tracker is None else _law(tracker)
+    interface = CInterface(dsys, name, len(kalman.V), law)
+    # functions for states and for the filter, which all systems have
     functions = _functions_of_states(dsys, kalman)
-    files = OWN if tracker is not None else tuple(file for file in OWN if file != "tracker.c")
     engine = dsys.substep_engine
     if isinstance(engine, TreeEngine):
         engine = engine.exportable
@@ -122,13 +129,16 @@ def export_c(
         model = _tree_model(dsys, engine, name, functions)
     else:
         model = _generated_model(engine, name, functions)
-    room = _sizes(interface) + model.room + _numbers(dsys) + (table.text() if table else "")
+    tables = _numbers(dsys) + (_law_text(law) if law else "")
+    workspace = _sizes(interface) + model.workspace + tables
+    files = ("model.c", model.states_file, *_tracker_files(law), "filter.c")
     step, linearize = model.routines
     named = f"#define STEP {step}\n#define LINEARIZE {linearize}\n"
     named += f"enum {{ N_ARRAYS = {model.n_arrays} }};\n"
-    given = {**model.given, "room.h": f'#include "definitions.h"\n{named}{room}'}
+    headers = {**model.headers, "room.h": f'#include "definitions.h"\n{named}{workspace}'}
     folders = (*model.folders, NATIVE, FOLDER)
-    text = amalgamation([*model.files, *files], given, folders, marked=False)
+    text = amalgamation([*model.files, *files], headers, folders, marked=False)
+    # a prefix for every function, so that a program can contain several exported systems
     private = "".join(f"#define {f} {name}_{f}\n" for f in sorted({*PRIVATE.findall(text)}))
     parts = (QUIET, f'#include <stdint.h>\n\n#include "{name}.h"\n\n', private)
     top = f"/* {name}.c, written by nh_control; {name}.h explains it. */\n{model.top}"
@@ -138,16 +148,18 @@ def export_c(
 
 @dataclass(frozen=True)
 class _Model:
-    """The differences between engines: generated functions, files and the texts that they include,
-    the routines of step and linearization, and `struct room` with the list of `n_arrays` arrays.
+    """The parts that differ between engines: the generated functions, the C files and the headers
+    that they include, the routines for step and linearization, and the C text of the `workspace`.
+    The latter is `struct room` with the list of its `n_arrays` arrays.
     """
 
     functions: str
     files: tuple[str, ...]
-    given: dict[str, str]
+    headers: dict[str, str]
     routines: tuple[str, str]
     n_arrays: int
-    room: str
+    workspace: str
+    states_file: str = GENERATED_STATES
     folders: tuple[Path, ...] = ()
     top: str = ""
 
@@ -156,26 +168,30 @@ def _functions_of_states(dsys: DiscreteSystem, kalman: KalmanFilter) -> list[ca.
     space = dsys.state_space
     x, x1, dx = (ca.SX.sym(n, k) for n, k in zip("xyd", (dsys.nx, dsys.nx, dsys.ndx)))
     local = ca.Function("local", [x, x1], [space.local(x, x1)])
-    return [local, ca.Function("retract", [x, dx], [space.retract(x, dx)]), *kalman.equations]
+    retract = ca.Function("retract", [x, dx], [space.retract(x, dx)])
+    return [local, retract, *dsys.node_equations, *kalman.equations]
 
 
 def _generated_model(engine: Engine, name: str, functions: list[ca.Function]) -> _Model:
-    text = static_source(_by_name([*engine.functions, *functions]), f"{name}_generated")
-    given = fixed_headers(engine.sizes, engine.shapes, *engine.contact_blocks)
+    named = _by_name([*engine.functions, *functions])
+    text = static_source(named, f"{name}_generated", routines=ROUTINES)
+    first, blocks = engine.contact_blocks
+    headers = fixed_headers(engine.sizes, engine.shapes, first, blocks)
     files = engine.step_file, "linearize.c"
     routines = engine.step_routine, "nh_linearize"
-    room = _room(_sizes_of(engine.shapes))
-    return _Model(text, files, given, routines, len(engine.shapes), room)
+    workspace = _workspace(_sizes_of(engine.shapes))
+    return _Model(text, files, headers, routines, len(engine.shapes), workspace)
 
 
 def _tree_model(
     dsys: DiscreteSystem, engine: TreeEngine, name: str, functions: list[ca.Function]
 ) -> _Model:
-    """The kernel of trees with its model as constant numbers."""
+    """The tree kernel, with the model as constant numbers."""
     kinds = engine.joint_functions
     shapes = dict(engine.shapes_at(dsys.parameter_values))
+    # the model is a struct whose bits are written as integers, which C reproduces exactly
     words = np.asarray(shapes.pop("tree")).view(np.uint64)
-    given = {
+    headers = {
         "definitions.h": definitions(tree_engine.ARRAYS),
         "tree_layout.h": kernel_layout.header(),
     }
@@ -186,7 +202,11 @@ def _tree_model(
         if f.name() not in UNCALLED
     }
     named = {**_by_name(functions), **of_joints}
-    text = static_source(named, f"{name}_generated", routines=of_joints)
+    by_kernel = engine.node_functions is not None
+    if by_kernel:  # the kernel computes states, without generated functions
+        del named["state"], named["inertia"]
+    routines = [*of_joints, *(() if by_kernel else ROUTINES)]
+    text = static_source(named, f"{name}_generated", routines=routines)
     table = ", ".join(f"UINT64_C({word:#x})" for word in words)
     tree = f"static const uint64_t MODEL_WORDS[] = {{{table}}};\n"
     if kinds:
@@ -197,17 +217,27 @@ def _tree_model(
         tree += f"static const struct joint_functions JOINTS[] = {{{', '.join(calls)}}};\n"
     joints = "JOINTS" if kinds else "0"
     tree += f"static const struct tree_functions FUNCTIONS = {{{joints}, 0, 0}};\n"
-    room = tree + _room(
+    workspace = tree + _workspace(
         _sizes_of(shapes),
         "a[TREE] = (double *)MODEL_WORDS;\n    a[SYSTEM] = (double *)&FUNCTIONS;",
     )
-    routines = "tree_step", "tree_linearize"
-    sized = routines, len(tree_engine.ARRAYS), room
-    return _Model(text, ("kernel.c",), given, *sized, (tree_engine.FOLDER,), TREE)
+    return _Model(
+        text,
+        ("kernel.c",),
+        headers,
+        ("tree_step", "tree_linearize"),
+        len(tree_engine.ARRAYS),
+        workspace,
+        "tree_states.c" if by_kernel else GENERATED_STATES,
+        (tree_engine.FOLDER,),
+        TREE,
+    )
 
 
 def _c_name(name: str) -> str:
-    """A name for functions in C: they begin with a letter, and no _ follows another."""
+    """A valid prefix for C functions, which begins with a letter and has no consecutive
+    underscores.
+    """
     plain = re.sub("_+", "_", identifier(name)).strip("_")
     return plain if plain[:1].isalpha() else f"system_{plain}".strip("_")
 
@@ -217,18 +247,21 @@ def _by_name(functions: Iterable[ca.Function]) -> dict[str, ca.Function]:
 
 
 def _routine(name: str, function: str) -> str:
-    """C text of a `struct function`."""
+    """C text of a `struct function`. Functions that are not called are left out."""
     return "{0, 0}" if function in UNCALLED else f"{{function_{name}, 0}}"
 
 
 def _sizes_of(shapes: Shapes) -> dict[str, int]:
-    """Numbers of the arrays that are needed."""
+    """Lengths of the arrays in use."""
+    # second derivatives and parameters need more arrays than steps
     used = (name for name in shapes if name not in UNUSED)
     return {name: int(np.prod(np.asarray(shapes[name], dtype=int))) for name in used}
 
 
-def _room(sizes: dict[str, int], more: str = "") -> str:
-    """C text of `struct room` with arrays of these numbers, and of the list of them."""
+def _workspace(sizes: dict[str, int], more: str = "") -> str:
+    """C text of `struct room` with arrays of these lengths, and of a function that lists the
+    arrays.
+    """
     sizes = sizes | {"rest": sizes["x"] + 3 * sizes["z"]}
     fields = "".join(
         f"    {'int' if name == 'pivots' else 'double'} {name}[{max(n, 1)}];\n"
@@ -248,7 +281,10 @@ def _room(sizes: dict[str, int], more: str = "") -> str:
 def _sizes(interface: CInterface) -> str:
     d, n = interface.dsys, interface.n_measured
     sizes = {"NX": d.nx, "NU": d.nu, "NP": len(d.parameter_values), "NDX": d.ndx, "NE": n}
-    sizes |= {"NZ": d.method.nz, "NQ": d.system.space.nq, "N_PRESCRIBED": len(d.system.prescribed)}
+    system, space = d.system, d.system.space
+    sizes |= {"NZ": d.method.nz, "NQ": space.nq, "NV": space.nv, "NW": space.nw}
+    sizes |= {"NRHO": system.nrho, "N_PRESCRIBED": len(system.prescribed)}
+    sizes |= {"N_HOLONOMIC": system.n_holonomic_constraints, "N_REDUNDANT": system.n_redundant}
     listed = ", ".join(f"{key} = {value}" for key, value in sizes.items())
     return f"#define MODEL(function) {interface.name}_##function\n\nenum {{ {listed} }};\n\n"
 
@@ -265,48 +301,51 @@ def table(name: str, values: object) -> str:
 
 
 def _number(value: float) -> str:
-    """The shortest decimal number with the same bits."""
+    """The shortest decimal number that C reads as the same bits."""
     if np.isinf(value):
         return "INFINITY" if value > 0 else "-INFINITY"
     return repr(float(value))
 
 
-@dataclass(frozen=True)
-class GainTable:
-    """States (N + 1, nx), inputs (N, nu) and gains (N, nu, ndx) of a tracker; `hold`: whether the
-    last ones are held past the end.
-    """
+def _law(tracker: LqrTracker) -> FeedbackLaw:
+    """A tracker's law. Its tables have one row if the tracker holds one state."""
+    law = tracker.law
+    # a constant reference that is held needs only one gain
+    at_rest = (np.abs(part - part[-1]).max() <= SAME for part in (law.targets, law.feedforward))
+    if not (law.hold and all(at_rest)):
+        return law
+    # a step needs the targets at its two nodes
+    return replace(
+        law,
+        targets=law.targets[[-1, -1]],
+        feedforward=law.feedforward[-1:],
+        K=law.K[-1:],
+        K_d=None if law.K_d is None else law.K_d[-1:],
+    )
 
-    states: np.ndarray
-    inputs: np.ndarray
-    gains: np.ndarray
-    limits: np.ndarray
-    hold: bool
 
-    @classmethod
-    def of(cls, tracker: LqrTracker) -> GainTable:
-        """The table of a tracker; one row if it holds one state."""
-        states, inputs, K = tracker.reference.states, tracker.reference.inputs, tracker.gains.K
-        at_rest = (np.abs(part - part[-1]).max() <= SAME for part in (states, inputs))
-        if tracker.hold and all(at_rest):
-            states, inputs, K = states[[-1, -1]], inputs[-1:], K[-1:]
-        return cls(states, inputs, K, tracker.limits, tracker.hold)
+def _tracker_files(law: FeedbackLaw | None) -> tuple[str, ...]:
+    if law is None:
+        return ()
+    return ("linear_tracker.c" if law.K_d is None else "integral_tracker.c",)
 
-    def text(self) -> str:
-        """C text of the table."""
-        names = ("TARGETS", "FEEDFORWARD", "GAINS", "LIMITS")
-        values = (self.states, self.inputs, self.gains, self.limits)
-        sizes = f"enum {{ STEPS = {len(self.inputs)}, HOLD = {int(self.hold)} }};\n"
-        return sizes + "".join(map(table, names, values))
+
+def _law_text(law: FeedbackLaw) -> str:
+    """C text of a law's tables."""
+    tables = {"TARGETS": law.targets, "FEEDFORWARD": law.feedforward}
+    tables |= {"GAINS": law.K, "LIMITS": law.limits}
+    text = f"enum {{ STEPS = {len(law.feedforward)}, HOLD = {int(law.hold)} }};\n"
+    if law.K_d is not None:
+        text += f"static const double DISTURBANCE_GAIN = {law.gain!r};\n"
+        tables["DISTURBANCE_GAINS"] = law.K_d
+    return text + "".join(itertools.starmap(table, tables.items()))
 
 
 def _check_tracker(dsys: DiscreteSystem, tracker: LqrTracker) -> None:
     if tracker.dsys is not dsys:
         raise ValueError(f"expected a tracker of {dsys}, got one of {tracker.dsys}")
-    if tracker.disturbance_gain:
-        raise ValueError(f"{tracker}: C code has no disturbance estimate; use disturbance_gain=0")
     if dsys.system.n_holonomic_constraints:
         raise ValueError(
-            f"{tracker}: C code has no tracker of systems with holonomic constraints, whose "
-            "momenta have parts that no measurement shows; export without the tracker"
+            f"{tracker}: C code has no tracker for systems with holonomic constraints, because "
+            "parts of their momenta cannot be measured; export without the tracker"
         )

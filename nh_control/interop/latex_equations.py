@@ -1,4 +1,4 @@
-"""The equations of a system and of its discrete step as LaTeX."""
+"""LaTeX for the equations of a system and of its discrete step."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from nh_control.mechanics.system import System
 from nh_control.multibody.model import Multibody
 
 SIMPLIFIED = 60
-"""Number of operations up to which an expression is simplified: SymPy takes minutes for longer
-ones.
+"""Maximum number of operations in an expression that is simplified. SymPy takes minutes for longer
+expressions.
 """
 
 
 @dataclass(frozen=True)
 class Equation:
-    """An equation `left = right` of SymPy expressions, with the LaTeX of their symbols."""
+    """An equation `left = right` of SymPy expressions, with the LaTeX for their symbols."""
 
     left: Any
     right: Any
@@ -32,7 +32,7 @@ class Equation:
         return self.aligned("=")
 
     def aligned(self, sign: str = "&=") -> str:
-        """LaTeX with a sign between the sides."""
+        """LaTeX with a sign between the two sides."""
         import sympy as sp
 
         sides = (sp.latex(e, symbol_names=self.symbols) for e in (self.left, self.right))
@@ -41,8 +41,8 @@ class Equation:
 
 @dataclass(frozen=True)
 class Equations:
-    """Equations in groups by heading; `str` is LaTeX with an `align*` for each group, notebooks
-    show them. The equations of a group are SymPy expressions with names.
+    """Equations between SymPy expressions, grouped by heading. `str` returns LaTeX with an
+    `align*` for each group. Notebooks render the equations.
     """
 
     title: str
@@ -51,7 +51,7 @@ class Equations:
     def __str__(self) -> str:
         parts = []
         for heading, equations in self.groups.items():
-            lines = " \\\\\n".join(f"  {one.aligned()}" for one in equations)
+            lines = " \\\\\n".join(f"  {equation.aligned()}" for equation in equations)
             parts.append(f"% {self.title}: {heading}\n\\begin{{align*}}\n{lines}\n\\end{{align*}}")
         return "\n".join(parts) + "\n"
 
@@ -61,12 +61,12 @@ class Equations:
 
     @property
     def symbols(self) -> dict[Any, str]:
-        """The LaTeX of all symbols."""
+        """The LaTeX for all symbols."""
         return next(iter(self)).symbols
 
     def _repr_latex_(self) -> str:
         lines = [
-            f"&\\text{{{heading}}} \\\\ " + " \\\\ ".join(one.aligned() for one in equations)
+            f"&\\text{{{heading}}} \\\\ " + " \\\\ ".join(e.aligned() for e in equations)
             for heading, equations in self.groups.items()
         ]
         return "$$\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}$$"
@@ -75,16 +75,19 @@ class Equations:
 def latex(
     of: System | Multibody | DiscreteSystem, *, simplify: bool = True, series: bool = False
 ) -> Equations:
-    """The equations of a system as LaTeX: Lagrangian, equations of motion
-    `M(q) y' = F(q, v, u) + C^T lam` (see `ContinuousSystem`), constraints; or of a discrete system
-    the residual `r(x, u, z) = 0` and the read-out of the next state, marked by +. Parameters are
-    symbols. With `simplify` SymPy simplifies expressions that are not long. With `series` the
-    Taylor series for functions of small rotations are written as well. Long parts get names w_1,
-    w_2, ... in a group of their own, before the others.
+    """The equations of a system in LaTeX: the Lagrangian, the equations of motion
+    `M(q) y' = F(q, v, u) + C^T lam` (see `ContinuousSystem`) and the constraints. For a discrete
+    system, they are the residual `r(x, u, z) = 0` and the readout of the next state, which is
+    marked with a +.
 
-    Raises ImportError without the package sympy (extra `latex`). Equations of motion are left out
-    if coordinates are prescribed.
+    Parameters are symbols. With `simplify`, SymPy simplifies all but long expressions. With
+    `series`, Taylor series for functions of small rotations are included. Long parts are
+    abbreviated by w_1, w_2, ..., which are defined in the first group. Equations of motion are
+    left out if coordinates are prescribed. Raises ImportError if the package sympy (extra `latex`)
+    is missing.
     """
+    import nh_control.interop.symbolic  # noqa: F401  (its ImportError names the missing extra)
+
     if isinstance(of, DiscreteSystem):
         return _of_step(of, simplify, series)
     system = of.system if isinstance(of, Multibody) else of
@@ -92,7 +95,7 @@ def latex(
 
 
 class _Writer:
-    """Names of symbols, and equations between expressions of them."""
+    """Writes expressions and equations with named symbols."""
 
     def __init__(
         self,
@@ -107,12 +110,13 @@ class _Writer:
         self.names = [self.symbol(text) for group in names for text in group]
 
     def expressions(self, expression: ca.SX) -> list[Any]:
-        """The entries of an expression in SymPy."""
+        """An expression's entries as SymPy expressions."""
         import sympy as sp
 
         from nh_control.interop.symbolic import to_sympy
 
         converted = to_sympy(expression, self._all, self.names, self._series, self._abbreviate)
+        # long and piecewise expressions are not simplified, because this can take minutes
         short = (
             self._simplify and e.count_ops() <= SIMPLIFIED and not e.has(sp.Piecewise)
             for e in converted
@@ -125,7 +129,7 @@ class _Writer:
         return self._abbreviations[value]
 
     def with_abbreviations(self, title: str, groups: dict[str, tuple[Equation, ...]]) -> Equations:
-        """The groups, preceded by the named long parts."""
+        """The groups of equations, preceded by the definitions of abbreviations."""
         named = self._abbreviations
         if named:
             long = self.equations(list(named.values()), list(named))
@@ -133,16 +137,17 @@ class _Writer:
         return Equations(title, groups)
 
     def equations(self, left: Sequence[Any], right: Sequence[Any]) -> tuple[Equation, ...]:
-        """One equation left[i] = right[i] for every i."""
+        """The equations left[i] = right[i]."""
         return tuple(Equation(a, b, self.latex) for a, b in zip(left, right))
 
     def symbol(self, text: str) -> Any:
-        """A further symbol with this LaTeX."""
+        """A new symbol with the given LaTeX."""
         import sympy as sp
 
-        made = sp.Dummy(text.strip("\\{}"), real=True, positive=True if text == "h" else None)
-        self.latex[made] = text
-        return made
+        # a Dummy differs from all other symbols, even with the same name
+        symbol = sp.Dummy(text.strip("\\{}"), real=True, positive=True if text == "h" else None)
+        self.latex[symbol] = text
+        return symbol
 
 
 def _of_system(system: System, simplify: bool, series: bool) -> Equations:
@@ -162,14 +167,16 @@ def _of_system(system: System, simplify: bool, series: bool) -> Equations:
     ]
     write = _Writer([q, v, u, system.parameter_symbols, lam, rates], names, simplify, series)
     name = write.symbol("L")
+    # L(q, v)
     lagrangian = write.expressions(system.lagrangian_at(q, v))
     groups = {"Lagrangian": write.equations([name], lagrangian)}
     if not system.prescribed:
+        # M(q) y' = F(q, v, u) + C^T lam
         terms = motion_terms(system, q, v, u)
         left = write.expressions(terms["mass"] @ rates)
         right = write.expressions(terms["force"] + terms["constraint"].T @ lam)
         groups["Equations of motion"] = write.equations(left, right)
-    rolling = system.constraint_matrix(q) @ v - system.drift(q)
+    rolling = system.constraint_matrix(q) @ v - system.drift(q)  # A(q) v = b(q)
     for heading, rows in (
         ("Velocity constraints", rolling),
         ("Holonomic constraints", system.holonomic(q)),
@@ -183,7 +190,9 @@ def _of_system(system: System, simplify: bool, series: bool) -> Equations:
 def _of_step(dsys: DiscreteSystem, simplify: bool, series: bool) -> Equations:
     system, method, n = dsys.system, dsys.method, dsys.system.space.nq
     if len(method.substeps) > 1:
-        raise ValueError(f"{dsys}: a composition has no equations of its own, its substeps have")
+        raise ValueError(
+            f"{dsys}: a composition has no single residual; use the method of its substeps"
+        )
     x, u, z, h = (
         ca.SX.sym(name, size)
         for name, size in (("x", dsys.nx), ("u", dsys.nu), ("z", method.nz), ("h", 1))
@@ -196,6 +205,7 @@ def _of_step(dsys: DiscreteSystem, simplify: bool, series: bool) -> Equations:
         _texts(system.parameter_names),
     ]
     write = _Writer([x, u, z, h, system.parameter_symbols], names, simplify, series)
+    # the method writes its equations in these symbols, with the step size h
     symbols = StepSymbols(x[:n], x[n:], u, z, h, system.mechanics.gradients)
     following = [write.symbol(f"{text}^{{+}}") for text in names[0]]
     after = write.expressions(ca.vertcat(*method.readout(symbols)))
@@ -207,8 +217,8 @@ def _of_step(dsys: DiscreteSystem, simplify: bool, series: bool) -> Equations:
 
 
 def _texts(names: Sequence[str]) -> list[str]:
-    """LaTeX of names. Words are upright, names of Greek letters become the letters, and in a name
-    such as x_1 the part after _ is an index.
+    """LaTeX for names. Words are upright, names of Greek letters become Greek letters, and the
+    part of a name after the underscore is an index, as in x_1.
     """
     return [_text(name.replace("[", "_").replace("]", "")) for name in names]
 
@@ -216,6 +226,7 @@ def _texts(names: Sequence[str]) -> list[str]:
 def _text(name: str) -> str:
     import sympy as sp
 
+    # x_1 has the base x and the index 1
     base, _, index = name.partition("_")
     letter = base if base.isdigit() else sp.latex(sp.Symbol(base))
     if len(letter) > 1 and not letter.startswith("\\") and not letter.isdigit():
@@ -224,7 +235,7 @@ def _text(name: str) -> str:
 
 
 def _dotted(name: str, coordinates: Sequence[str]) -> str:
-    """LaTeX of a velocity: a dot over the coordinate, or a name of its own."""
+    """LaTeX for a velocity: its coordinate with a dot, or its name if it has no coordinate."""
     for suffix in ("_dot", "_rate", ""):
         if name.endswith(suffix) and name.removesuffix(suffix) in coordinates:
             return f"\\dot{{{_texts([name.removesuffix(suffix)])[0]}}}"
@@ -232,7 +243,7 @@ def _dotted(name: str, coordinates: Sequence[str]) -> str:
 
 
 def _rates(velocities: Sequence[str]) -> list[str]:
-    """LaTeX of the rates of velocities: a further dot."""
+    """LaTeX for the rates of velocities, with an additional dot."""
     return [
         f"\\d{text[1:]}" if text.startswith("\\dot") else f"\\dot{{{text}}}" for text in velocities
     ]

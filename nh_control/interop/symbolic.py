@@ -1,4 +1,4 @@
-"""CasADi expressions as expressions of SymPy."""
+"""Conversion of CasADi expressions to SymPy."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ except ImportError as missing:
     raise ImportError("LaTeX needs SymPy: pip install sympy, or the extra 'latex'") from missing
 
 LARGEST_DENOMINATOR = 1000
-"""Largest denominator of constants that are written as fractions."""
+"""Maximum denominator of constants that are written as fractions."""
 
 LONG = 60
-"""Number of operations of a part above which it gets a name."""
+"""Maximum number of operations in a part that is not abbreviated."""
 
 
 def to_sympy(
@@ -27,20 +27,22 @@ def to_sympy(
     series: bool = True,
     abbreviate: Callable[[Any], Any] = lambda value: value,
 ) -> list[Any]:
-    """The numbers of a CasADi expression, column by column, as expressions of SymPy, with its
-    `names` in the place of the `symbols`. Without `series`, functions that are 0/0 at 0, such as
-    `sin(a) / a` of rotations, have their closed form alone (see `geometry.even_functions`).
-    A part of more than LONG operations becomes `abbreviate(part)`: written out, a graph can grow
-    without bounds. Raises ValueError for an operation that SymPy does not have.
+    """The entries of a CasADi expression, column by column, as SymPy expressions in which `names`
+    replace the `symbols`. Without `series`, functions that are 0/0 at 0, such as `sin(a) / a` for
+    rotations, appear only in closed form (see `geometry.even_functions`). A part with more than
+    LONG operations becomes `abbreviate(part)`, because a graph can become arbitrarily large when
+    it is written out. Raises ValueError for an operation that SymPy does not have.
     """
+    # an SX function is a list of instructions that read and write the entries of a workspace
     f = ca.Function("f", [symbols], [ca.densify(expression)])
-    room: dict[int, Any] = {}
+    workspace: dict[int, Any] = {}
     sizes: dict[int, int] = {}
     out: list[Any] = [sp.Integer(0)] * f.nnz_out(0)
     dropped = set() if series else _series_conditions(f)
     for k in range(f.n_instructions()):
         operation, arguments = f.instruction_id(k), f.instruction_input(k)
         size = 1
+        # a false condition selects the closed form
         if k in dropped:
             value = sp.Integer(0)
         elif operation == ca.OP_INPUT:
@@ -48,10 +50,11 @@ def to_sympy(
         elif operation == ca.OP_CONST:
             value = _constant(f.instruction_constant(k))
         elif operation == ca.OP_OUTPUT:
-            out[f.instruction_output(k)[1]] = room[arguments[0]]
+            out[f.instruction_output(k)[1]] = workspace[arguments[0]]
             continue
         elif operation in OPERATIONS:
-            value = OPERATIONS[operation](*(room[i] for i in arguments))
+            value = OPERATIONS[operation](*(workspace[i] for i in arguments))
+            # operations in the expression tree, not in the graph
             size = 1 + sum(sizes[i] for i in arguments)
             if value.is_number:
                 size = 1
@@ -60,15 +63,15 @@ def to_sympy(
         else:
             raise ValueError(f"SymPy has no operation for instruction {k} (number {operation})")
         place = f.instruction_output(k)[0]
-        room[place], sizes[place] = value, size
+        workspace[place], sizes[place] = value, size
     return out
 
 
 def _series_conditions(f: ca.Function) -> set[int]:
-    """Instructions `a < constant` that choose between a series and a closed form; the closed form
-    gets `if_else(a < constant, 1, a)` instead of a.
+    """The instructions `a < constant` that choose between a series and a closed form. The closed
+    form contains `if_else(a < constant, 1, a)` in place of a, which identifies these instructions.
     """
-    last: dict[int, int] = {}  # the instruction that wrote a number last
+    last: dict[int, int] = {}  # the last instruction that wrote to each workspace entry
     conditions: dict[int, int] = {}
     negations: dict[int, int] = {}
     ones, guarded, guards = set[int](), set[int](), set[int]()
@@ -85,6 +88,7 @@ def _series_conditions(f: ca.Function) -> set[int]:
         elif operation == ca.OP_NOT and sources[0] in conditions:
             negations[k] = sources[0]
         elif operation == ca.OP_IF_ELSE_ZERO:
+            # if_else(c, 1, a) = if_else_zero(c, 1) + if_else_zero(not c, a)
             condition, value = sources
             if condition in conditions and value in ones:
                 guards.add(condition)
@@ -95,9 +99,10 @@ def _series_conditions(f: ca.Function) -> set[int]:
 
 
 def _constant(value: float) -> Any:
-    """A whole number or a simple fraction, if it is equal to the bit."""
+    """An integer, a simple fraction or pi if it is exactly equal to the value."""
     if value != value or abs(value) == float("inf"):
         return sp.Float(value)
+    # 1/3 instead of 0.333... if both are the same float
     near = Fraction(value).limit_denominator(LARGEST_DENOMINATOR)
     if float(near) == value:
         return sp.Rational(near.numerator, near.denominator)
@@ -105,7 +110,7 @@ def _constant(value: float) -> Any:
 
 
 def _number(condition: Any) -> Any:
-    """1 if a condition holds, else 0, as in CasADi."""
+    """1 if a condition holds and 0 otherwise, as in CasADi."""
     return sp.Piecewise((1, condition), (0, True))
 
 
@@ -166,4 +171,4 @@ OPERATIONS: dict[int, Callable[..., Any]] = {
     ca.OP_OR: lambda a, b: _number(sp.Or(_holds(a), _holds(b))),
     ca.OP_IF_ELSE_ZERO: _either_or_zero,
 }
-"""SymPy's functions of CasADi's operations."""
+"""SymPy functions, by CasADi operation."""

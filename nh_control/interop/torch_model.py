@@ -1,4 +1,4 @@
-"""A step as a function of PyTorch with exact vector-Jacobian products."""
+"""A step as a PyTorch function with exact vector-Jacobian products."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.interop.jacobians import StoredNumbers
+from nh_control.interop.jacobians import StoredCoordinates
 
 try:
     import torch
@@ -20,16 +20,16 @@ except ImportError as missing:
 
 class TorchModel:
     """A discrete system for PyTorch: `step(x, u, p) -> x1`, `local(x0, x1) -> dx` and
-    `retract(x, dx) -> x1` on tensors of float64. Their leading dimensions are a batch, or are
-    broadcast; p (k) are the values of the named `parameters`, one for the whole batch.
+    `retract(x, dx) -> x1` on float64 tensors. Leading dimensions are batch dimensions, which are
+    broadcast. The vector p (k) contains the values of the named `parameters` for the whole batch.
 
-    Backward uses the exact derivatives of the step, `dx1/dx` along the manifold of states (see
-    `StoredNumbers`), not an unrolled iteration; second derivatives raise NotImplementedError.
-    Raises StepFailed, and ValueError for tensors of other shapes or types.
+    The backward pass uses the exact derivatives of the step, with `dx1/dx` along the manifold of
+    states (see `StoredCoordinates`), not an unrolled iteration. Second derivatives raise
+    NotImplementedError. Raises StepFailed, and ValueError for tensors with other shapes or types.
     """
 
     def __init__(self, dsys: DiscreteSystem, parameters: Sequence[str] = ()):
-        self.dsys, self._numbers = dsys, StoredNumbers(dsys, parameters)
+        self.dsys, self._coordinates = dsys, StoredCoordinates(dsys, parameters)
 
     def __repr__(self) -> str:
         return f"TorchModel({self.dsys})"
@@ -38,58 +38,68 @@ class TorchModel:
         self, x: torch.Tensor, u: torch.Tensor, p: torch.Tensor | None = None
     ) -> torch.Tensor:
         """The states (..., nx) after a step from x (..., nx) under u (..., nu)."""
-        numbers, d = self._numbers, self.dsys
+        coordinates, d = self._coordinates, self.dsys
         if p is None:
-            p = torch.as_tensor(numbers.nominal)
-        rows, batch = self._rows({"x": (x, d.nx), "u": (u, d.nu)})
-        self._rows({"p": (p, len(numbers.parameters))})
+            p = torch.as_tensor(coordinates.nominal)
+        (x_rows, u_rows), batch = self._rows({"x": (x, d.nx), "u": (u, d.nu)})
+        self._rows({"p": (p, len(coordinates.parameters))})
         if p.ndim != 1:
-            raise ValueError(f"{d}: parameters have one value for the whole batch, got {p.shape}")
-        return _Step.apply(numbers, *rows, p).reshape(*batch, d.nx)
+            raise ValueError(
+                f"{d}: parameters must have one value for the whole batch, got the shape {p.shape}"
+            )
+        return _Step.apply(coordinates, x_rows, u_rows, p).reshape(*batch, d.nx)
 
     def local(self, x0: torch.Tensor, x1: torch.Tensor) -> torch.Tensor:
         """Tangent vectors (..., ndx) from the states x0 to x1 (..., nx)."""
-        rows, batch = self._rows({"x0": (x0, self.dsys.nx), "x1": (x1, self.dsys.nx)})
-        return _Pair.apply(self._numbers.local, *rows).reshape(*batch, self.dsys.ndx)
+        d = self.dsys
+        (x0_rows, x1_rows), batch = self._rows({"x0": (x0, d.nx), "x1": (x1, d.nx)})
+        return _Pair.apply(self._coordinates.local, x0_rows, x1_rows).reshape(*batch, d.ndx)
 
     def retract(self, x: torch.Tensor, dx: torch.Tensor) -> torch.Tensor:
         """States (..., nx) reached from x (..., nx) along dx (..., ndx)."""
-        rows, batch = self._rows({"x": (x, self.dsys.nx), "dx": (dx, self.dsys.ndx)})
-        return _Pair.apply(self._numbers.retract, *rows).reshape(*batch, self.dsys.nx)
+        d = self.dsys
+        (x_rows, dx_rows), batch = self._rows({"x": (x, d.nx), "dx": (dx, d.ndx)})
+        return _Pair.apply(self._coordinates.retract, x_rows, dx_rows).reshape(*batch, d.nx)
 
     def _rows(
-        self, given: dict[str, tuple[torch.Tensor, int]]
+        self, arguments: dict[str, tuple[torch.Tensor, int]]
     ) -> tuple[list[torch.Tensor], torch.Size]:
-        """Tensors as tables with equal numbers of rows, and the shape of the batch."""
-        for name, (tensor, n) in given.items():
+        """The tensors, broadcast and reshaped to tables, and the batch shape."""
+        for name, (tensor, n) in arguments.items():
             if tensor.dtype != torch.float64 or tensor.ndim < 1 or tensor.shape[-1] != n:
                 raise ValueError(
                     f"{self.dsys}: {name} must be a float64 tensor of shape (..., {n}), got "
                     f"{tensor.dtype} of shape {tuple(tensor.shape)}"
                 )
-        batch = torch.broadcast_shapes(*(tensor.shape[:-1] for tensor, _ in given.values()))
+        # leading dimensions become rows, and are restored after the step
+        batch = torch.broadcast_shapes(*(tensor.shape[:-1] for tensor, _ in arguments.values()))
         rows = batch.numel()
-        return [t.expand(*batch, n).reshape(rows, n) for t, n in given.values()], batch
+        return [t.expand(*batch, n).reshape(rows, n) for t, n in arguments.values()], batch
 
 
 class _Step(torch.autograd.Function):
-    """x1 (N, nx) of x (N, nx), u (N, nu) and p (k)."""
+    """The next states x1 (N, nx) as a function of x (N, nx), u (N, nu) and p (k)."""
 
     @staticmethod
     def forward(
-        ctx: Any, numbers: StoredNumbers, x: torch.Tensor, u: torch.Tensor, p: torch.Tensor
+        ctx: Any,
+        coordinates: StoredCoordinates,
+        x: torch.Tensor,
+        u: torch.Tensor,
+        p: torch.Tensor,
     ) -> torch.Tensor:
-        arguments = _array(x), _array(u), _array(p)
+        # Jacobians are computed in the forward pass, but only if a gradient is required
         if not any(ctx.needs_input_grad):
-            return x.new_tensor(numbers.step(*arguments))
-        made = numbers.step_jacobians(*arguments)
-        ctx.save_for_backward(x, u, p, *(x.new_tensor(part) for part in made[1:]))
-        return x.new_tensor(made.x1)
+            return x.new_tensor(coordinates.step(_array(x), _array(u), _array(p)))
+        result = coordinates.step_jacobians(_array(x), _array(u), _array(p))
+        by_x, by_u, by_p = map(x.new_tensor, (result.by_x, result.by_u, result.by_p))
+        ctx.save_for_backward(x, u, p, by_x, by_u, by_p)
+        return x.new_tensor(result.x1)
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         by_x, by_u, by_p = _products(gradient, ctx.saved_tensors)
-        return None, by_x, by_u, by_p.sum(dim=0)
+        return None, by_x, by_u, by_p.sum(dim=0)  # all rows have the same parameters
 
 
 class _Pair(torch.autograd.Function):
@@ -99,17 +109,20 @@ class _Pair(torch.autograd.Function):
     def forward(
         ctx: Any, function: Callable[..., Any], a: torch.Tensor, b: torch.Tensor
     ) -> torch.Tensor:
-        made = function(_array(a), _array(b))
-        ctx.save_for_backward(a, b, a.new_tensor(made.by_a), a.new_tensor(made.by_b))
-        return a.new_tensor(made.value)
+        result = function(_array(a), _array(b))
+        ctx.save_for_backward(a, b, a.new_tensor(result.by_a), a.new_tensor(result.by_b))
+        return a.new_tensor(result.value)
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        return None, *_products(gradient, ctx.saved_tensors)
+        by_a, by_b = _products(gradient, ctx.saved_tensors)
+        return None, by_a, by_b
 
 
 def _products(gradient: torch.Tensor, saved: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """J^T g of every row; the arguments are those of a function, then its Jacobians J."""
+    """The products J^T g for every row. `saved` contains a function's arguments, followed by its
+    Jacobians J.
+    """
     n = len(saved) // 2
     return [
         _Once.apply(torch.einsum("ni,nij->nj", gradient, jacobian), *saved[:n])
@@ -118,7 +131,7 @@ def _products(gradient: torch.Tensor, saved: Sequence[torch.Tensor]) -> list[tor
 
 
 class _Once(torch.autograd.Function):
-    """The identity for a gradient; it refuses second derivatives."""
+    """The identity for a gradient, which refuses second derivatives."""
 
     @staticmethod
     def forward(ctx: Any, gradient: torch.Tensor, *arguments: torch.Tensor) -> torch.Tensor:
@@ -128,7 +141,7 @@ class _Once(torch.autograd.Function):
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         raise NotImplementedError(
             "second derivatives of a step are not available in PyTorch; DiscreteSystem.hessian "
-            "has them exactly"
+            "computes them exactly"
         )
 
 

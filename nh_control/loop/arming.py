@@ -1,5 +1,5 @@
-"""Permission to command hardware: the limits and ranges that withdraw it, and the inputs that are
-sent after a disarming.
+"""Permission to send commands to hardware, the limits and ranges that revoke it, and the inputs
+that are sent after disarming.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.space import Space
 from nh_control.scenarios import Scenario
+from nh_control.scenarios.limits import Range
 from nh_control.scenarios.names import UnknownName
 from nh_control.scenarios.scenario import BodyState
 
 AWAITS_START = "the reference's start is held until ~/start"
-"""Status of an armed tracker that waits for the command to start."""
+"""Status of an armed tracker that waits for the start command."""
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Limits of a run: the time (s) without a usable state, the size of the tracking error of the
-    configuration (m, rad; of each number), and the time (s) of saturation without interruption. 0
-    is no limit.
+class ArmingLimits:
+    """Limits for a run: the maximum time (s) without a usable state, the maximum tracking error
+    (m, rad) in any component of the configuration, and the maximum time (s) of uninterrupted
+    saturation. 0 disables a limit.
     """
 
     silence_s: float = 0.0
@@ -43,33 +44,35 @@ class Limits:
 
 
 class ArmingRefused(Exception):
-    """Commands must not be sent; the message has the reason and the remedy."""
+    """Commands must not be sent; the message contains the reason and the remedy."""
 
 
 class Arming:
-    """Arming on request only; disarming on request, or by the first limit that is exceeded:
-    `reason` names it. Times are in s of one clock, 0 if they are not known; if the clock goes
-    back, they start again.
+    """Arms only on request. Disarms on request or when a limit is exceeded; `reason` then names
+    the limit. All times are in s on the same clock, 0 if unknown. If the clock jumps back, the
+    measurement of durations starts again.
     """
 
-    def __init__(self, limits: Limits, armed: bool = False):
+    def __init__(self, limits: ArmingLimits, armed: bool = False):
         self.limits, self.armed = limits, armed
         self.reason = "" if armed else "not armed yet"
         self.disarmed = 0
         self._heard_at, self._free_at, self._exceeded = 0.0, 0.0, ""
 
     def arm(self, now_s: float) -> None:
-        """Allow commands from now on. Raises ArmingRefused if tracking would disarm at once: there
-        was no usable state within the limit of silence, or the last state is beyond a limit.
+        """Allow commands from now on. Raises ArmingRefused if tracking would disarm immediately
+        because no usable state arrived within the silence limit or because the last state exceeds
+        a limit.
         """
         if self.armed:
             return
+        # a time in the future means that the clock has jumped back
         heard = 0.0 < self._heard_at <= now_s
         if self.limits.silence_s and not (
             heard and self._silence_s(now_s) <= self.limits.silence_s
         ):
             raise ArmingRefused(
-                f"not armed: no state that can be used in the last {self.limits.silence_s:.3g} s; "
+                f"not armed: no usable state in the last {self.limits.silence_s:.3g} s; "
                 "check that the robot publishes, and states_refused in /diagnostics"
             )
         if self._exceeded:
@@ -89,31 +92,33 @@ class Arming:
             self.disarmed += 1
 
     def obstacle(self, awaits_start: bool) -> str:
-        """The reason why the reference is not followed, "" if it is."""
+        """Return the reason why the reference is not followed, or "" if it is followed."""
         if not self.armed:
             return f"disarmed: {self.reason}"
         return AWAITS_START if awaits_start else ""
 
     def check_silence(self, now_s: float) -> None:
-        """Disarm after too long a time without a usable state."""
+        """Disarm if no usable state has arrived for too long."""
         if not 0.0 < self._heard_at <= now_s:
             self._heard_at = now_s
         silence_s = self._silence_s(now_s)
         if self.limits.silence_s and silence_s > self.limits.silence_s:
-            self.disarm(f"no state that can be used for {silence_s:.3g} s")
+            self.disarm(f"no usable state for {silence_s:.3g} s")
 
     def observe(
         self, now_s: float, error: np.ndarray, saturated: bool, violation: str = ""
     ) -> None:
-        """Take the tracking error (n) of the tracked configuration of a command; `violation` names
-        a range that the configuration has left, "" without one.
+        """Process the tracking error (n) of the tracked configuration when a command is computed.
+        `violation` names the range that the configuration has left, if any.
         """
         self._heard_at = now_s
         largest = float(np.abs(error).max(initial=0.0))
         self._exceeded = violation
+        # `not <=` instead of `>`: a NaN error must disarm
         if self.limits.error and not largest <= self.limits.error:
             beyond = f"tracking error {largest:.3g} is beyond {self.limits.error:.3g}"
             self._exceeded = violation or beyond
+        # _free_at is the last time at which no input was saturated
         if not saturated or not 0.0 < self._free_at <= now_s:
             self._free_at = now_s
         if self._exceeded:
@@ -123,8 +128,8 @@ class Arming:
 
 
 class DisarmCommand(str, Enum):
-    """The command after a disarming: none; zero forces, which keep prescribed coordinates; the
-    last command; or forces that damp the motion.
+    """The command after disarming: none, zero forces (prescribed coordinates keep their values),
+    the last command, or forces that damp the motion.
     """
 
     NONE = "none"
@@ -134,7 +139,9 @@ class DisarmCommand(str, Enum):
 
 
 class DisarmedInputs:
-    """The inputs of a kind after a disarming; None before the first state or command."""
+    """The inputs after disarming, as `kind` specifies. They are None before the first state or
+    command.
+    """
 
     def __init__(self, dsys: DiscreteSystem, kind: DisarmCommand):
         self._dsys, self.kind = dsys, DisarmCommand(kind)
@@ -142,65 +149,41 @@ class DisarmedInputs:
         self._input: np.ndarray | None = None
 
     def update(self, x: np.ndarray, sent: np.ndarray | None = None) -> None:
-        """Take the last state x (nx), and the input (nu) that was sent for it if the tracker was
-        armed.
+        """Store the last state x (nx) and, if the tracker was armed, the input (nu) that was sent
+        in response.
         """
         self._state = x
         if sent is not None:
             self._input = sent
 
     def command(self, fresh: bool) -> np.ndarray | None:
-        """Input (nu) for the last state; damping needs a `fresh` state."""
+        """Return the input (nu) for the last state. Damping requires a `fresh` state."""
         if self.kind is DisarmCommand.NONE or self._state is None:
             return None
         if self.kind is DisarmCommand.HOLD:
             return self._input
         if self.kind is DisarmCommand.DAMP and fresh:
             return damping_or_idle(self._dsys, self._state)
+        # damping forces for an outdated state could drive the motion, so zero forces replace them
         return self._dsys.idle(self._state)
 
 
 AUTO = "auto"
-"""Stands for the ranges of the scenario."""
-SYNTAX = "NAME:LOW:HIGH"
-"""The syntax of a range, in m and rad."""
+"""The setting that selects the scenario's ranges."""
 FARTHER, LEAST_ERROR = 10.0, 0.5
-"""How much larger than its scenario's initial error a tracking error may become, and what it may
-become in any case (m, rad).
+"""Maximum ratio of a tracking error to the scenario's initial error, and the error (m, rad) that
+is always allowed.
 """
 UPRIGHT = "tilt"
-"""The angle between a body's z axis and that of its parent."""
+"""The angle between the z axes of a body and its parent."""
 
 Quantity = Callable[[np.ndarray], float]
-"""A number of a configuration (nq)."""
-
-
-@dataclass(frozen=True)
-class Range:
-    """`low <= name <= high` in m or rad."""
-
-    name: str
-    low: float
-    high: float
-
-
-def parse(text: str) -> Range:
-    """The range that a text stands for; raises ValueError."""
-    name, *bounds = (part.strip() for part in text.split(":"))
-    try:
-        low, high = map(float, bounds)
-    except ValueError:
-        raise ValueError(
-            f"a range is written {SYNTAX}, e.g. cart_joint:-1:1, got {text!r}"
-        ) from None
-    if not low < high:
-        raise ValueError(f"the range {text!r} is empty: expected two numbers, LOW < HIGH")
-    return Range(name, low, high)
+"""A function that computes a quantity from a configuration (nq)."""
 
 
 def quantities(scenario: Scenario, space: Space) -> dict[str, Quantity]:
-    """The quantities that may have a range, by name: every joint; `<frame>.x`, `<frame>.y` and
-    `<frame>.heading` of a planar body; `<frame>.x`, `.y`, `.z` and `.tilt` of bodies in space.
+    """Return the quantities that may have a range, by name: every joint; `<frame>.x`, `<frame>.y`
+    and `<frame>.heading` of a planar body; `<frame>.x`, `.y`, `.z` and `.tilt` of bodies in space.
     """
     readers: dict[str, Quantity] = {}
     for joint in scenario.joints:
@@ -211,10 +194,11 @@ def quantities(scenario: Scenario, space: Space) -> dict[str, Quantity]:
             index = space.names.index(name)
             readers[f"{body.frame}.{kind}"] = partial(_number, index, 1.0)
     if (to_bodies := scenario.to_bodies) is not None:
-        see = partial(to_bodies, scenario.parameters)
-        for i, one in enumerate(scenario.resting_bodies(space)):
-            for kind, of in _OF_BODY.items():
-                readers[f"{one.frame}.{kind}"] = partial(_seen, see, i, of, space.nw)
+        bodies_of = partial(to_bodies, scenario.parameters)
+        for i, state in enumerate(scenario.resting_bodies(space)):
+            for kind, read in _OF_BODY.items():
+                reader = partial(_body_quantity, bodies_of, i, read, space.nw)
+                readers[f"{state.frame}.{kind}"] = reader
     return readers
 
 
@@ -222,17 +206,18 @@ def _number(index: int, sign: float, q: np.ndarray) -> float:
     return float(sign * q[index])
 
 
-def _seen(
-    see: Callable[[np.ndarray, np.ndarray], Sequence[BodyState]],
+def _body_quantity(
+    bodies_of: Callable[[np.ndarray, np.ndarray], Sequence[BodyState]],
     i: int,
-    of: Callable[[BodyState], float],
+    read: Callable[[BodyState], float],
     nw: int,
     q: np.ndarray,
 ) -> float:
-    return of(see(q, np.zeros(nw))[i])
+    return read(bodies_of(q, np.zeros(nw))[i])
 
 
 def _tilt(body: BodyState) -> float:
+    # R_33 = cos(tilt) = 1 - 2 (x^2 + y^2), so sin(tilt/2) = sqrt(x^2 + y^2)
     _, x, y, _ = body.quaternion_wxyz
     return 2 * math.asin(min(1.0, math.hypot(x, y)))
 
@@ -246,9 +231,9 @@ _OF_BODY: dict[str, Callable[[BodyState], float]] = {
 
 
 def error_limit(scenario: Scenario, dsys: DiscreteSystem, reference: Trajectory) -> float:
-    """Tracking error (m, rad) above which a robot counts as out of control: the limit of the
-    scenario, or FARTHER times the largest tracked number of its initial error, at least
-    LEAST_ERROR.
+    """Return the tracking error (m, rad) above which a robot counts as out of control: the
+    scenario's limit or, if it has none, FARTHER times the largest tracked component of its initial
+    error, but at least LEAST_ERROR.
     """
     if scenario.limits.error:
         return scenario.limits.error
@@ -259,31 +244,35 @@ def error_limit(scenario: Scenario, dsys: DiscreteSystem, reference: Trajectory)
 
 
 class SafeRange:
-    """Ranges of quantities of a scenario's configurations; raises UnknownName, ValueError."""
+    """Allowed ranges for quantities of a scenario's configurations. Raises UnknownName and
+    ValueError.
+    """
 
     def __init__(self, scenario: Scenario, space: Space, texts: Sequence[str] = ()):
         self.texts = [text for text in texts if text.strip()]
-        self._ranges = list(map(parse, self.texts))
+        self._ranges = list(map(Range.parse, self.texts))
         known = quantities(scenario, space) if self._ranges else {}
-        for one in self._ranges:
-            if one.name not in known:
-                raise UnknownName(f"{scenario.name} quantity with a range", one.name, known)
-        self._quantities = {one.name: known[one.name] for one in self._ranges}
+        for limit in self._ranges:
+            if limit.name not in known:
+                raise UnknownName(f"{scenario.name} quantity with a range", limit.name, known)
+        self._quantities = {limit.name: known[limit.name] for limit in self._ranges}
 
     def violation(self, q: np.ndarray) -> str:
-        """The range that a configuration (nq) has left, "" if it is in all."""
-        for one in self._ranges:
-            value = self._quantities[one.name](q)
-            if not one.low <= value <= one.high:
-                return f"{one.name} = {value:.4g} is not in {one.low:g} ... {one.high:g}"
+        """Describe the first range that a configuration (nq) has left, or return "" if it is
+        within all ranges.
+        """
+        for limit in self._ranges:
+            value = self._quantities[limit.name](q)
+            if not limit.low <= value <= limit.high:
+                return f"{limit.name} = {value:.4g} is not in {limit.low:g} ... {limit.high:g}"
         return ""
 
 
 @dataclass(frozen=True)
 class Safety:
-    """The safety rules of hardware: `arming`; the inputs after a disarming; the `ranges` of the
-    configuration; the mask `tracked` (nv) of the limited errors; and whether the reference starts
-    by service, or with the first state.
+    """The safety rules for hardware: `arming`, the inputs after disarming, the `ranges` of the
+    configuration, the mask `tracked` (nv) of the errors that are limited, and whether a service
+    call or the first state starts the reference.
     """
 
     arming: Arming

@@ -1,4 +1,4 @@
-"""The plant's own copy of the tracker."""
+"""The plant's copy of the tracker."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from nh_control.scenarios import Scenario
 
 
 class BackupTracker:
-    """Commands of the scenario's LqrTracker along a reference of the model, for the plant's
-    measurements; it does not follow goals. `prepare`, or the first command, computes the gains.
+    """Computes commands from the plant's measurements with the scenario's LqrTracker, along a
+    reference of the model. It does not follow goals. The gains are computed by `prepare` or, if it
+    was not called, with the first command.
     """
 
     def __init__(self, scenario: Scenario, model: DiscreteSystem, reference: Trajectory):
@@ -24,26 +25,28 @@ class BackupTracker:
         self._start_step = 0
 
     def prepare(self) -> LqrTracker:
-        """Compute the gains; raises ValueError for a system that cannot be stabilized."""
+        """Compute the gains. Raises ValueError for a system that cannot be stabilized."""
         if self._tracker is None:
             self._tracker = self._scenario.tracker(self._model, self._reference)
             wait_for_compiler()
         return self._tracker
 
     def plan(self, reference: Trajectory) -> None:
-        """Set the reference for the next start."""
+        """Set the reference that takes effect at the next start."""
         self._next = reference
 
     def place(self, step: int, start_step: int) -> None:
-        """Note that the plant was placed at a step, and that the reference starts at `start_step`;
-        there the planned reference begins.
+        """Note that the plant was placed at a step and that the reference starts at `start_step`.
+        If both steps are the same, a planned reference takes effect.
         """
         self._start_step = start_step
         if step == start_step and self._next is not self._reference:
             self._reference, self._tracker = self._next, None
 
     def command(self, plant: SimulatedPlant) -> np.ndarray:
-        """Input (nu) of the model for the plant's last measurement."""
+        """Return the model's input (nu) for the plant's last measurement."""
         q, v = plant.measured
         x = self._model.measured_state(q, v)
+        # the reference counts steps from its own start, but the plant counts them from the start
+        # of the run
         return self.prepare().command(plant.measured_step - self._start_step, x).u

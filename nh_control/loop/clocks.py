@@ -1,4 +1,4 @@
-"""Time: stamps of steps in integer nanoseconds, and the pacing of steps on absolute deadlines."""
+"""Time: step stamps in integer nanoseconds, and the pacing of steps by absolute deadlines."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ import numpy as np
 from nh_control.control.input_history import NANOSECONDS as NANOSECONDS
 
 TOLERANCE_NS = 1_000
-"""Largest difference of a stamp from the stamp of its step: floating-point seconds, split into
-`sec` and `nanosec`, differ by some nanoseconds.
+"""Maximum difference (ns) between a received stamp and the exact stamp of its step. Splitting
+floating-point seconds into `sec` and `nanosec` can cause errors of a few nanoseconds.
 """
 OTHER_CLOCK_NS = 10**6 * NANOSECONDS
-"""A stamp that differs more from the present is of another clock (for example wall time, while
-states carry simulation time), and does not identify a state.
+"""A stamp that differs from the present time by more than this (ns) comes from another clock and
+does not identify a state. For example, the stamp is in wall time, but states carry simulation
+time.
 """
 
 
 @dataclass(frozen=True)
 class StepClock:
-    """Simulation time `t_k = k h` in integer nanoseconds, rounded per step so that rounding never
-    accumulates; h in s.
+    """Simulation time `t_k = k h` in integer nanoseconds, with h in s. Each stamp is rounded
+    separately, so rounding errors do not accumulate.
     """
 
     h: float
 
     def stamp(self, step: int) -> int:
-        """Stamp of a step in ns."""
+        """Return a step's stamp in ns."""
         return round(step * self.h * NANOSECONDS)
 
     def step(self, stamp: int) -> int | None:
-        """Step whose stamp is closest to `stamp` (ns), or None if it is further than TOLERANCE_NS,
-        or than a tenth of a shorter step.
+        """Return the step whose stamp is closest to `stamp` (ns), or None if the difference
+        exceeds TOLERANCE_NS or a tenth of the time step, whichever is smaller.
         """
         step = round(stamp / (self.h * NANOSECONDS))
         allowed = min(TOLERANCE_NS, 0.1 * self.h * NANOSECONDS)
@@ -47,11 +48,11 @@ _WINDOW = 10_000
 
 @dataclass(frozen=True)
 class PacingStatistics:
-    """Steps paced, their mean rate in Hz of wall time, whole periods missed, and the lateness of
-    steps after their deadlines in s.
+    """The number of paced steps, their mean rate (Hz) in wall time, the number of missed periods,
+    and the delay (s) of steps relative to their deadlines.
 
-    Mean and percentiles of the lateness are over the last 10 000 steps, everything else is over
-    the whole run, pauses included.
+    The mean and the percentiles of the delay cover the last 10 000 steps. All other values cover
+    the whole run, including pauses.
     """
 
     steps: int
@@ -67,9 +68,10 @@ class PacingStatistics:
 class Pacer:
     """Deadlines `period_s / speed_factor` apart; speed_factor 0 means as fast as possible.
 
-    Deadlines are absolute, so lateness does not accumulate. A step that starts more than one
-    period late counts the missed whole periods and starts a new grid: the simulation falls behind
-    wall time instead of hurrying through steps that no controller could answer.
+    Deadlines are absolute, so delays do not accumulate. If a step starts more than one period
+    late, the missed whole periods are counted, and new deadlines start from the present time. The
+    simulation then falls behind wall time instead of rushing through steps that no controller
+    could answer.
     """
 
     def __init__(
@@ -86,7 +88,7 @@ class Pacer:
 
     @property
     def speed_factor(self) -> float:
-        """Simulated seconds per wall second; 0 is as fast as possible."""
+        """Simulated seconds per wall second; 0 means as fast as possible."""
         return self._speed_factor
 
     def set_speed(self, speed_factor: float) -> None:
@@ -100,11 +102,15 @@ class Pacer:
         self._deadline = self._clock() + self._interval
 
     def remaining_s(self) -> float:
-        """Seconds until the next step is due, 0 if it is."""
+        """Return the time (s) until the next step is due, or 0 if it is already due."""
         return max(0.0, self._deadline - self._clock()) if self._interval else 0.0
 
+    def elapsed_s(self) -> float:
+        """Return the simulated time (s) since the last step was due, or 0 without pacing."""
+        return self.period_s - self.speed_factor * self.remaining_s() if self._interval else 0.0
+
     def tick(self) -> None:
-        """Note that the due step starts now and set the next deadline."""
+        """Note that the step that is due starts now, and set the next deadline."""
         self._last = now = self._clock()
         if self._steps == 0:
             self._first = now
@@ -114,14 +120,17 @@ class Pacer:
         late = max(0.0, now - self._deadline)
         self._lateness.append(late)
         self._max = max(self._max, late)
+        # a step on time moves the deadline by exactly one interval; a step late by a period or
+        # more starts new deadlines
         missed = int(late / self._interval)
         self._missed += missed
         self._deadline = now + self._interval if missed else self._deadline + self._interval
 
     def statistics(self) -> PacingStatistics:
-        """Statistics since construction."""
+        """Return statistics since construction."""
         late = np.fromiter(self._lateness, dtype=float) if self._lateness else np.zeros(1)
         elapsed = self._last - self._first
+        # n steps span n - 1 intervals
         rate = (self._steps - 1) / elapsed if elapsed > 0 else 0.0
         p50, p90, p99 = np.percentile(late, (50, 90, 99)).tolist()
         mean, largest = float(late.mean()), self._max

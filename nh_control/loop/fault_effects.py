@@ -13,9 +13,10 @@ from nh_control.loop.faults import FaultLines, FaultOutput, Line, line_outputs
 
 @dataclass(frozen=True)
 class FaultEffect:
-    """Effect of a `fault` in `steps` steps: the numbers of steps in which it was `active`,
-    `changed` a value, or a message was `lost`; the mean `delay_s`; and, over the steps in which it
-    was active, `rms` and `largest` of the changes in its target's coordinates.
+    """The effect of a `fault` in `steps` steps: the number of steps in which the fault was
+    `active`, in which it `changed` a value, and in which a message was `lost`; the mean delay
+    `delay_s`; and the `rms` and `largest` change in its target's coordinates over the steps in
+    which it was active.
     """
 
     fault: str
@@ -49,15 +50,16 @@ class _Counts:
     largest: float = 0.0
 
     def effect(self, fault: str, steps: int) -> FaultEffect:
-        went = max(1, self.active - self.lost)
-        mean, rms = self.delay / went, math.sqrt(self.squares / went)
+        # number of steps in which the fault passed a value on
+        passed = max(1, self.active - self.lost)
+        mean, rms = self.delay / passed, math.sqrt(self.squares / passed)
         return FaultEffect(
             fault, steps, self.active, self.changed, self.lost, mean, rms, self.largest
         )
 
 
 class Tally:
-    """Effects of the faults of a line on the values in it."""
+    """Counts how the faults in a line affect the values that pass through it."""
 
     def __init__(self, line: Line):
         self._line = line
@@ -65,19 +67,21 @@ class Tally:
         self._steps = 0
 
     def add(self, k: int, output: FaultOutput) -> None:
-        """The output of step k."""
+        """Add the output of step k."""
         self._steps += 1
         for i, counts in enumerate(self._counts):
-            came, went = output.values[i : i + 2]
+            # values[i] enters fault i, values[i + 1] leaves it
+            before, after = output.values[i : i + 2]
             effect = self._line.faults[i].effect
-            if came is None or not effect.active(k, self._line.h):
+            if before is None or not effect.active(k, self._line.h):
                 continue
             counts.active += 1
-            if went is None:
+            if after is None:
                 counts.lost += 1
                 continue
             counts.delay += effect.age(k, self._line.h, self._line.seeds[i])
-            change = self._line.change(i, came, went)
+            change = self._line.change(i, before, after)
+            # a change that is not finite has no size, and its value is lost further down the line
             if np.isfinite(change).all() and change.any():
                 counts.changed += 1
                 with np.errstate(over="ignore"):
@@ -85,7 +89,7 @@ class Tally:
                 counts.largest = max(counts.largest, float(np.abs(change).max()))
 
     def effects(self) -> tuple[FaultEffect, ...]:
-        """The effects of all faults."""
+        """Return the effects of all faults."""
         return tuple(
             c.effect(str(fault), self._steps) for fault, c in zip(self._line.faults, self._counts)
         )
@@ -94,16 +98,19 @@ class Tally:
 def effects(
     lines: FaultLines, model: DiscreteSystem, states: np.ndarray, commands: np.ndarray
 ) -> tuple[FaultEffect, ...]:
-    """Effects of faults in a run with the true states (N + 1, nx) of the model and the commands
-    (N, nu) before any fault.
+    """Return the effects of the faults in a run, given the model's true states (N + 1, nx) and the
+    commands (N, nu) before any fault.
     """
-    seen = [np.concatenate([model.configuration(x), model.velocity(x)]) for x in states]
-    went = (
-        (lines.measurements, line_outputs(lines.measurements, seen[0], seen)),
+    if not (lines.measurements.faults or lines.commands.faults):
+        return ()
+    # replay both lines without the plant: their outputs depend only on the values and the seeds
+    measured = np.hstack([model.configuration(states), model.velocity(states)])
+    outputs_by_line = (
+        (lines.measurements, line_outputs(lines.measurements, measured[0], measured)),
         (lines.commands, line_outputs(lines.commands, model.idle(states[0]), commands)),
     )
     all_effects: list[FaultEffect] = []
-    for line, outputs in went:
+    for line, outputs in outputs_by_line:
         tally = Tally(line)
         for k, output in enumerate(outputs):
             tally.add(k, output)

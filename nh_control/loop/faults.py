@@ -1,4 +1,4 @@
-"""Faults in a closed loop: the lines of measurements and of commands."""
+"""Faults in a closed loop: a line for measurements and a line for commands."""
 
 from __future__ import annotations
 
@@ -21,66 +21,68 @@ from nh_control.scenarios.fault import (
 from nh_control.scenarios.names import UnknownName
 
 LineMemory: TypeAlias = "tuple[tuple[tuple[np.ndarray, ...], np.ndarray], ...]"
-"""Memory of a line: for every fault its last input values and its last output value."""
+"""Memory of a line: for each fault, its last input values and its last output value."""
 
 
 class MeasurementSignal:
-    """A signal of configuration and velocity, concatenated (nq + nw); local coordinates
-    (nv + nw).
+    """A signal that concatenates configuration and velocity (nq + nw), with local coordinates (nv
+    + nw).
     """
 
     def __init__(self, space: Space):
         self._space, self.n = space, space.nv + space.nw
 
     def retract(self, x: np.ndarray, d: np.ndarray) -> np.ndarray:
-        """`x` moved by the local coordinates `d` (n)."""
+        """Move `x` by the local coordinates `d` (n)."""
         nq, nv = self._space.nq, self._space.nv
         return np.concatenate([self._space.retract(x[:nq], d[:nv]), x[nq:] + d[nv:]])
 
     def local(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Local coordinates (n) that move `x` to `y`."""
+        """Return the local coordinates (n) that move `x` to `y`."""
         nq = self._space.nq
         return np.concatenate([self._space.local(x[:nq], y[:nq]), y[nq:] - x[nq:]])
 
     def rest(self, before: np.ndarray) -> np.ndarray:
-        """The value `before`: a sensor that has no signal keeps its last value."""
+        """Return `before`: a sensor without a signal repeats its last value."""
         return before
 
     def mixed(self, x: np.ndarray, y: np.ndarray, of_y: np.ndarray) -> np.ndarray:
-        """`x` with the local coordinates (n) of `y` where the mask `of_y` (n) is true."""
+        """Return `x` with the local coordinates (n) of `y` where the mask `of_y` (n) is true."""
         nq, nv = self._space.nq, self._space.nv
         if of_y[:nv].all() or not of_y[:nv].any():  # y may be too far away for local coordinates
+            # all or none of the configuration's coordinates change, so no local coordinates are
+            # needed
             q = (y if of_y[:nv].any() else x)[:nq]
             return np.concatenate([q, np.where(of_y[nv:], y[nq:], x[nq:])])
         return self.retract(x, np.where(of_y, self.local(x, y), 0.0))
 
 
 class CommandSignal:
-    """A signal of inputs (n): first the forces, then the values of prescribed coordinates."""
+    """A signal that contains inputs (n): the forces, then the values of prescribed coordinates."""
 
     def __init__(self, n: int, forces: int):
         self.n, self._forces = n, forces
 
     def retract(self, x: np.ndarray, d: np.ndarray) -> np.ndarray:
-        """x + d."""
+        """Return x + d."""
         return x + d
 
     def local(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """y - x."""
+        """Return y - x."""
         return y - x
 
     def rest(self, before: np.ndarray) -> np.ndarray:
-        """Zero forces; the prescribed coordinates keep their values."""
+        """Return zero forces; the prescribed coordinates keep their values."""
         return np.concatenate([np.zeros(self._forces), before[self._forces :]])
 
     def mixed(self, x: np.ndarray, y: np.ndarray, of_y: np.ndarray) -> np.ndarray:
-        """`x` with the values of `y` where the mask `of_y` (n) is true."""
+        """Return `x` with the values of `y` where the mask `of_y` (n) is true."""
         return np.where(of_y, y, x)
 
 
 @dataclass(frozen=True)
 class FaultOutput:
-    """Output of a line at one step: its `value`, None if it is lost; the `values` before every
+    """Output of a line at one step: its `value`, or None if it is lost; the `values` before each
     fault and after the last one; and the `memory` of the line for the next step.
     """
 
@@ -90,11 +92,11 @@ class FaultOutput:
 
 
 class Line:
-    """Faults in series that act on a signal in steps of h s; each fault changes the local
+    """Faults in series that act on a signal with a time step of h s. Each fault changes the local
     coordinates where its mask (n) in `masks` is true.
 
-    A value that is lost, or that a fault makes infinite, becomes None, or with `holds` the last
-    output. The line itself has no state: `start` and `through` return its memory.
+    A value that is lost or that a fault makes infinite becomes None or, with `holds`, the last
+    output. The line has no state: `start` and `through` return its memory.
     """
 
     def __init__(
@@ -108,41 +110,45 @@ class Line:
         self.faults, self.h = tuple(faults), h
         self._masks, self._holds = masks, holds
         self.signal: MeasurementSignal | CommandSignal = signal
+        # a fault is seeded with its text, so its random values do not depend on the other faults
         self.seeds = [tuple(f"{fault.target}:{fault.kind}".encode()) for fault in faults]
 
     def start(self, before: np.ndarray) -> LineMemory:
-        """The memory of a line whose input has been `before` for a long time."""
+        """Return the memory of a line whose input has been `before` for a long time."""
         return tuple(((before,) * fault.effect.memory(self.h), before) for fault in self.faults)
 
     def through(self, k: int, value: np.ndarray, memory: LineMemory) -> FaultOutput:
-        """The output for the input `value` at step k."""
+        """Return the output for the input `value` at step k."""
         now: np.ndarray | None = value
         values, after = [now], []
         for i, (past, before) in enumerate(memory):
             if now is not None:
-                came = (now, *past)
-                now = self._one(i, k, came, before)
-                past, before = came[: len(past)], before if now is None else now
+                # newest first: the present input, then the remembered ones
+                inputs = (now, *past)
+                now = self._through_fault(i, k, inputs, before)
+                past, before = inputs[: len(past)], before if now is None else now
             values.append(now)
             after.append((past, before))
         return FaultOutput(now, tuple(values), tuple(after))
 
-    def _one(
-        self, i: int, k: int, came: tuple[np.ndarray, ...], before: np.ndarray
+    def _through_fault(
+        self, i: int, k: int, inputs: tuple[np.ndarray, ...], before: np.ndarray
     ) -> np.ndarray | None:
         effect = self.faults[i].effect
         if not effect.active(k, self.h):
-            return came[0]
-        with np.errstate(over="ignore", invalid="ignore"):  # what is infinite is lost below
-            made = effect.apply(FaultContext(k, self.h, self.signal, came, before, self.seeds[i]))
-            if made is not None:
-                made = self.signal.mixed(came[0], made, self._masks[i])
-        if made is None or not np.isfinite(made).all():
+            return inputs[0]
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite values are lost below
+            output = effect.apply(
+                FaultContext(k, self.h, self.signal, inputs, before, self.seeds[i])
+            )
+            if output is not None:
+                output = self.signal.mixed(inputs[0], output, self._masks[i])
+        if output is None or not np.isfinite(output).all():
             return before if self._holds else None
-        return made
+        return output
 
     def change(self, i: int, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Change from `x` to `y` by the i-th fault, in the local coordinates of its mask."""
+        """Return the change from `x` to `y` by fault i, in the local coordinates of its mask."""
         return self.signal.local(x, y)[self._masks[i]]
 
 
@@ -157,29 +163,30 @@ class FaultLines:
 
     @staticmethod
     def of(faults: Sequence[Fault], model: DiscreteSystem) -> FaultLines:
-        """The lines of the faults of a model; raises UnknownName for a target that does not exist
-        or that its fault cannot have.
+        """Return the lines for the given faults of a model. Raises UnknownName for a target that
+        does not exist or that its fault cannot affect.
         """
         space, inputs = model.system.space, model.inputs
-        seen = _places([*space.tangent_names, *space.velocity_names], MEASUREMENTS)
-        seen[POSITIONS] = np.arange(space.nv + space.nw) < space.nv
-        seen[VELOCITIES] = ~seen[POSITIONS]
-        moved = _places(inputs, COMMANDS)
+        measured = _places([*space.tangent_names, *space.velocity_names], MEASUREMENTS)
+        # the signal is (configuration, velocity): its first nv coordinates are positions
+        measured[POSITIONS] = np.arange(space.nv + space.nw) < space.nv
+        measured[VELOCITIES] = ~measured[POSITIONS]
+        commanded = _places(inputs, COMMANDS)
         for fault in faults:
-            _check(fault, seen, moved)
-        sensors = [fault for fault in faults if fault.target in seen]
-        actuators = [fault for fault in faults if fault.target not in seen]
+            _check(fault, measured, commanded)
+        sensors = [fault for fault in faults if fault.target in measured]
+        actuators = [fault for fault in faults if fault.target not in measured]
         return FaultLines(
             Line(
                 sensors,
-                [seen[f.target] for f in sensors],
+                [measured[f.target] for f in sensors],
                 MeasurementSignal(space),
                 model.h,
                 False,
             ),
             Line(
                 actuators,
-                [moved[f.target] for f in actuators],
+                [commanded[f.target] for f in actuators],
                 CommandSignal(model.nu, model.system.nu),
                 model.h,
                 True,
@@ -188,32 +195,34 @@ class FaultLines:
 
 
 def _places(names: Sequence[str], all_: str) -> dict[str, np.ndarray]:
-    """Masks (n) of every name and of all."""
-    one = np.eye(len(names), dtype=bool)
-    return {all_: np.ones(len(names), dtype=bool), **dict(zip(names, one))}
+    """Return the mask (n) of each name, and a mask of all names under the name `all_`."""
+    identity = np.eye(len(names), dtype=bool)
+    return {all_: np.ones(len(names), dtype=bool), **dict(zip(names, identity))}
 
 
-def _check(fault: Fault, seen: dict[str, np.ndarray], moved: dict[str, np.ndarray]) -> None:
+def _check(
+    fault: Fault, measured: dict[str, np.ndarray], commanded: dict[str, np.ndarray]
+) -> None:
     effect = fault.effect
     groups = [name for name in (MEASUREMENTS, COMMANDS) if effect.of_all_only]
-    valid = groups or [*([] if effect.of_inputs_only else seen), *moved]
+    valid = groups or [*([] if effect.of_inputs_only else measured), *commanded]
     if fault.target not in valid:
         raise UnknownName(f"target of the fault {str(fault)!r},", fault.target, valid)
 
 
 def through_actuators(lines: FaultLines, before: np.ndarray, commands: np.ndarray) -> np.ndarray:
-    """Inputs (N, nu) that the actuators apply for commands (N, nu); `before` (nu) is the command
-    before the first one.
+    """Return the inputs (N, nu) that the actuators apply for the given commands (N, nu). `before`
+    (nu) is the command before the first one.
     """
     outputs = line_outputs(lines.commands, before, commands)
-    out = [output.value for output in outputs if output.value is not None]  # none is lost
+    out = [output.value for output in outputs if output.value is not None]  # no value is lost
     return np.reshape(out, np.shape(commands))
 
 
 def line_outputs(
     line: Line, before: np.ndarray, values: Iterable[np.ndarray]
 ) -> list[FaultOutput]:
-    """The outputs of a line for input values at steps 0, 1, ..."""
+    """Return a line's outputs for the input values at steps 0, 1, ..."""
     memory, out = line.start(before), []
     for k, value in enumerate(values):
         out.append(line.through(k, value, memory))

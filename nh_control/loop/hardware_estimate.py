@@ -1,4 +1,4 @@
-"""States from noisy measurements of hardware, at its own times."""
+"""Estimates of states from noisy hardware measurements at arbitrary times."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from nh_control.loop.state_estimate import completed
 
 
 class Implausible(Unusable):
-    """A measurement does not fit the earlier ones; the message has the reason."""
+    """A measurement does not fit the earlier ones; the message contains the reason."""
 
 
 class MeasuredState:
-    """The state of the last measurement alone. Where no velocity is measured it has the mean
-    velocity since the measurement before, and at first the velocity of the `expected` state.
+    """The state computed from the last measurement alone. A velocity that is not measured is the
+    mean velocity since the previous measurement or, for the first measurement, the velocity of the
+    `expected` state.
     """
 
     def __init__(self, dsys: DiscreteSystem):
@@ -35,11 +36,11 @@ class MeasuredState:
 
     @property
     def configuration(self) -> np.ndarray | None:
-        """The last configuration (nq), None before the first one."""
+        """The last configuration (nq), or None before the first one."""
         return None if self._last is None else self._last[1]
 
     def shift(self, i: int, change: float) -> None:
-        """Add whole turns to the heading, number i of the configuration."""
+        """Add whole turns to the heading, which is component i of the configuration."""
         if self._last is not None:
             self._last = self._last[0], _shifted(self._last[1], i, change)
 
@@ -51,13 +52,15 @@ class MeasuredState:
         inputs: Inputs,
         expected: np.ndarray,
     ) -> np.ndarray:
-        """State (nx) at a time from configuration q (nq) and velocity v (nw), None or NaN where it
-        is not measured.
+        """Return the state (nx) at a given time from the configuration q (nq) and the velocity v
+        (nw). A velocity that is not measured is None or NaN.
         """
         dsys, here = self._dsys, np.array(q)
         if self._last is None:
             velocity = dsys.velocity(expected)
         else:
+            # the mean velocity since the last configuration is the negated velocity from here back
+            # to it
             elapsed_s = (time_ns - self._last[0]) / NANOSECONDS
             velocity = -dsys.system.space.velocity(here, self._last[1]) / elapsed_s
         self._last = time_ns, here
@@ -65,15 +68,16 @@ class MeasuredState:
 
 
 class FilteredState:
-    """The estimate of an extended Kalman filter on the model, with the inputs that acted between
-    two measurements at any times.
+    """The estimate of an extended Kalman filter on the model. Measurements may be taken at any
+    time; the filter uses the inputs that acted between them.
 
-    Configurations have measurement noise of the standard deviation `noise` (m, rad). Unknown
-    forces change velocities by `acceleration` (m/s^2, rad/s^2) in any direction,
-    `W = (acceleration h)^2 G G^T` a step, with G the momenta of unit velocities. Measured
-    velocities are used only in the first state; where there are none it has those of the
-    `expected` state. Measurements more than `outlier` standard deviations from the expected value
-    are Implausible; 0 takes all. Raises ValueError for noise or acceleration <= 0, or outlier < 0.
+    Measured configurations have noise with the standard deviation `noise` (m, rad). Unknown forces
+    change velocities by `acceleration` (m/s^2, rad/s^2) in any direction. Each step adds
+    `W = (acceleration h)^2 G G^T` to the covariance, where G contains the momenta for unit
+    velocities. Measured velocities are used only for the first state; velocities that are not
+    measured are taken from the `expected` state. A measurement that is more than `outlier`
+    standard deviations away from its expected value is Implausible; 0 accepts all measurements.
+    Raises ValueError for noise or acceleration <= 0, or outlier < 0.
     """
 
     def __init__(
@@ -88,7 +92,7 @@ class FilteredState:
         self._dsys, self._acceleration = dsys, acceleration
         self._outlier, n = outlier, dsys.system.space.nv
         self._quiet = KalmanFilter(dsys, np.zeros((dsys.ndx, dsys.ndx)), noise**2 * np.eye(n))
-        self._quiet.expected(dsys.state_space.origin)  # compiled, for all that begin
+        self._quiet.expected(dsys.state_space.origin)  # compile it once for all estimates
         self.reset()
 
     def reset(self) -> None:
@@ -97,11 +101,11 @@ class FilteredState:
 
     @property
     def configuration(self) -> np.ndarray | None:
-        """The estimated configuration (nq), None before the first one."""
+        """The estimated configuration (nq), or None before the first one."""
         return None if self._known is None else self._dsys.configuration(self._known[1].x)
 
     def shift(self, i: int, change: float) -> None:
-        """Add whole turns to the heading, number i of the configuration."""
+        """Add whole turns to the heading, which is component i of the configuration."""
         if self._known is not None:
             kalman, belief = self._known
             self._known = kalman, replace(belief, x=_shifted(belief.x, i, change))
@@ -114,13 +118,14 @@ class FilteredState:
         inputs: Inputs,
         expected: np.ndarray,
     ) -> np.ndarray:
-        """State (nx) at a time from configuration q (nq) and velocity v (nw), None or NaN where it
-        is not measured; raises StepFailed and Implausible.
+        """Return the state (nx) at a given time from the configuration q (nq) and the velocity v
+        (nw). A velocity that is not measured is None or NaN. Raises StepFailed and Implausible.
         """
         if self._known is None:
             kalman, belief = self._begin(np.asarray(q), v, self._dsys.velocity(expected))
         else:
             kalman, belief = self._known
+            # predict with the inputs since the last measurement, then correct
             for u, duration_s in inputs:
                 for step in split_into_steps(self._dsys, duration_s):
                     belief = kalman.predict(belief, u, step)
@@ -135,7 +140,7 @@ class FilteredState:
         if not deviation <= self._outlier:
             raise Implausible(
                 Refusal.IMPLAUSIBLE,
-                f"{deviation:.3g} standard deviations from what the model expects, more than "
+                f"{deviation:.3g} standard deviations from the prediction of the model, more than "
                 f"{self._outlier:g}",
             )
 
@@ -145,12 +150,14 @@ class FilteredState:
         dsys, n = self._dsys, self._dsys.system.space.nv
         v = completed(measured, expected)
         x = dsys.measured_state(q, v)
+        # G: column j is the change in the state, in local coordinates, for unit velocity j
         units = np.eye(dsys.system.space.nw)
         momenta = np.array([dsys.local(x, dsys.measured_state(q, v + unit)) for unit in units]).T
         change = (self._acceleration * dsys.h) ** 2
         kalman = copy(self._quiet)
         kalman.W = change * momenta @ momenta.T
         is_known = ~np.isnan(completed(measured, np.full(len(v), np.nan)))
+        # P = G D G^T + V for positions; D = (acceleration h)^2 if measured, 1 if only expected
         P = momenta * np.where(is_known, change, 1.0) @ momenta.T
         P[:n, :n] += kalman.V
         return kalman, Belief(x, P)

@@ -1,4 +1,4 @@
-"""Commands for hardware: states come at any time, late, without velocities and with noise."""
+"""Commands for hardware whose states may be late, irregular, noisy, or without velocities."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from nh_control.loop.reference_sequence import ReferenceSequence
 from nh_control.loop.reports import Refusal, Unusable
 from nh_control.loop.wire_format import unwrap
 from nh_control.numerics.compiled import wait_for_compiler
-from nh_control.scenarios import Body
+from nh_control.scenarios import PlanarBody
 
 LONGEST_S = 10.0
-"""Longest time over which states are predicted by the model."""
+"""Maximum time (s) over which the model predicts states."""
 Estimate: TypeAlias = FilteredState | MeasuredState
-"""An estimator of states from measurements."""
+"""An estimator that computes states from measurements."""
 IN_TURN = 10
-"""Number of successive implausible states after which the estimate counts as wrong."""
+"""Number of consecutive implausible states after which the estimate counts as wrong."""
 
 
 class StateRefused(Unusable):
-    """A state cannot be used; the message has the reason."""
+    """A state cannot be used; the message contains the reason."""
 
 
 class Diverged(Exception):
-    """The estimate does not fit the measured states; the message has the size of the
+    """The estimate does not fit the measured states; the message contains the size of the
     difference.
     """
 
 
 @dataclass(frozen=True)
 class Timing:
-    """`actuation_s`: time from the sending of a command to its effect; `max_age_s`: largest age of
-    a used state, by the tracker's clock, 0 for any; `compensate`: whether commands are for the
-    state that is predicted for the time of their effect.
+    """`actuation_s` is the time from sending a command to its effect. `max_age_s` is the maximum
+    age of a usable state on the tracker's clock; 0 means no limit. `compensate` says whether
+    commands are computed for the state predicted at the time when they take effect.
     """
 
     actuation_s: float = 0.0
@@ -52,8 +52,8 @@ class Timing:
 
 @dataclass(frozen=True)
 class Answer:
-    """A command with its state x (nx) and target (nx), at step k, `age_s` after the measurement of
-    the state.
+    """A command with its state x (nx), its target (nx) and its `step`. `age_s` is the time since
+    the measurement of the state.
     """
 
     command: Command
@@ -64,20 +64,22 @@ class Answer:
 
 
 class HardwareTracker:
-    """Commands along a sequence of references, which starts at a time of the states' clock.
+    """Computes commands along a sequence of references, which starts at a given time on the
+    states' clock.
 
-    At the time t after the start, gains and inputs are those of the closest step k. The reference
-    is interpolated between k and its neighbour k', `a = (t - k h) / (k' h - k h)`,
-    `x_d(t) = retract(x_d[k], a local(x_d[k], x_d[k']))`: the sequence gets the state with the same
-    error at step k, `retract(x_d[k], local(x_d(t), x))`. With compensation, x is the state that
-    the model predicts for the time when the command acts, under the inputs that act until then.
-    Without it, and for a state with a stamp in the future, the clocks of states and tracker may
-    differ, and the age of a state is the duration of its answer. Before the start, the target is
-    the reference's first state.
+    At time t after the start, the gains and inputs are those of the closest step k. The reference
+    is interpolated between step k and its neighbor k', with `a = (t - k h) / (k' h - k h)`:
+    `x_d(t) = retract(x_d[k], a local(x_d[k], x_d[k']))`. The sequence receives the state that has
+    the same error at step k, `retract(x_d[k], local(x_d(t), x))`. With compensation, x is the
+    state that the model predicts for the time when the command takes effect, under the inputs that
+    act until then. Without compensation, and for a state with a stamp in the future, the clocks of
+    the states and the tracker may differ. The age of a state is then the time taken to answer it.
+    Before the start, the target is the first state of the reference.
 
-    The heading of the scenario's planar `body`, if there is one, is measured up to whole turns.
-    Before the start it is the one closest to the reference's, so that a robot that has driven in
-    circles can start again; then it follows the estimate.
+    The heading of the scenario's planar `body`, if there is one, is measured only up to whole
+    turns. Before the start, the heading closest to that of the reference is used, so that a robot
+    that has driven in circles can start again. Afterwards, the heading closest to that of the
+    estimate is used.
     """
 
     def __init__(
@@ -85,7 +87,7 @@ class HardwareTracker:
         sequence: ReferenceSequence,
         estimate: Estimate,
         timing: Timing,
-        body: Body | None = None,
+        body: PlanarBody | None = None,
     ):
         self.sequence, self.timing = sequence, timing
         self._estimate, self._dsys = estimate, sequence.dsys
@@ -97,22 +99,23 @@ class HardwareTracker:
         self.reset()
 
     def warm_up(self) -> None:
-        """Compile and load everything before the first state, by two answers that are taken back.
-        Otherwise states would be lost in this time, and the model of a robot that is held until it
-        is armed would fall for seconds.
+        """Compile and load everything before the first state with two trial answers that are
+        undone. Otherwise, states would be lost in the meantime, and the model of a robot that is
+        held until it is armed would fall for seconds.
         """
         q = self._dsys.configuration(self.sequence.target(self.sequence.first)).tolist()
         try:
+            # 1.5 steps: the second answer predicts over a whole step and over a fraction of a step
             for time_ns in (0, round(1.5 * self._dsys.h * NANOSECONDS)):
                 self.answer(time_ns, q, None, time_ns)
         except (StateRefused, StepFailed):
-            pass  # real states are refused for the same reason, which is logged
+            pass  # real states will be refused for the same reason, which will be logged
         wait_for_compiler()
         self.reset()
         self.sequence.reset()
 
     def reset(self) -> None:
-        """Forget all states and inputs, and the start."""
+        """Forget all states, all inputs and the start time."""
         self._estimate.reset()
         self._inputs.clear()
         self._ahead_ns, self._doubted = 0, 0
@@ -120,7 +123,7 @@ class HardwareTracker:
         self._memory: Any = None
 
     def gap_s(self, time_ns: int) -> float:
-        """Time (s) from the last state to this one if it is longer than LONGEST_S, else 0."""
+        """Return the time (s) from the last state to `time_ns` if it exceeds LONGEST_S, else 0."""
         gap_s = (time_ns - self.last_ns) / NANOSECONDS
         return gap_s if self.last_ns >= 0 and gap_s > LONGEST_S else 0.0
 
@@ -131,15 +134,17 @@ class HardwareTracker:
     def answer(
         self, time_ns: int, q: Sequence[float], v: Sequence[float] | None, now_ns: int
     ) -> Answer:
-        """Command for a configuration q (nq) and velocity v (nw), None or NaN where it is not
-        known, that were measured at a time, at the time `now_ns` of the tracker's clock.
+        """Return the command for a configuration q (nq) and a velocity v (nw) measured at
+        `time_ns`. An unknown velocity is None or NaN. `now_ns` is the present time on the
+        tracker's clock.
 
         Raises StateRefused, and changes nothing, for a state that is not newer than the last one,
-        too old, too large for calculations, or implausible. Raises StepFailed if the model cannot
-        follow, and Diverged after IN_TURN successive implausible states; then the estimate starts
-        again.
+        is too old, has numbers too large for calculations, or is implausible. Raises StepFailed if
+        the model cannot follow. Raises Diverged after IN_TURN consecutive implausible states; the
+        estimate then starts again.
         """
         self._check(time_ns, now_ns)
+        # work on a copy: a refused state must not change the estimate
         estimate = copy(self._estimate)
         if self.gap_s(time_ns):
             estimate.reset()
@@ -154,6 +159,7 @@ class HardwareTracker:
             text = f"its numbers cannot be used: {reason}"
             raise StateRefused(Refusal.MODEL, text) from reason
         self._estimate, self.last_ns, self._doubted = estimate, time_ns, 0
+        # offset between the clocks if they may differ; inputs are recorded on the states' clock
         clocks_agree = self.timing.compensate and now_ns >= time_ns
         self._ahead_ns = 0 if clocks_agree else now_ns - time_ns
         self._memory = None if self.start_ns is None else answer.command.memory
@@ -168,6 +174,8 @@ class HardwareTracker:
         v: Sequence[float] | None,
         now_ns: int,
     ) -> Answer:
+        # x_d and the estimate at the time of measurement, and the state when the command takes
+        # effect
         here = self._time(time_ns)
         expected = self._target(here)
         began = self.last_ns if self.last_ns >= 0 else time_ns
@@ -179,13 +187,15 @@ class HardwareTracker:
         acts = here + ahead_s
         if ahead_s:
             x = self._ahead(x, time_ns, round(ahead_s * NANOSECONDS))
-        return Answer(*self._command(x, acts), age_s)
+        command, target, k = self._command(x, acts)
+        return Answer(command, x, target, k, age_s)
 
     def _on_turn(
         self, i: int, estimate: Estimate, q: Sequence[float], expected: np.ndarray
     ) -> list[float]:
-        """The configuration with its heading on the turn of the estimate, which before the start
-        is moved to that of the reference.
+        """Return the configuration with whole turns added to its heading so that it is closest to
+        that of the estimate. Before the start, the estimate's heading is first made closest to
+        that of the reference in the same way.
         """
         near = float(expected[i])
         if (known := estimate.configuration) is not None:
@@ -199,12 +209,12 @@ class HardwareTracker:
         return numbers
 
     def add_input(self, u: np.ndarray, now_ns: int) -> None:
-        """Note that the input u (nu) was sent, at a time of the tracker's clock."""
+        """Note that the input u (nu) was sent at `now_ns` on the tracker's clock."""
         actuation_ns = round(self.timing.actuation_s * NANOSECONDS)
         self._inputs.add(now_ns - self._ahead_ns + actuation_ns, u)
 
     def stop(self, now_ns: int) -> None:
-        """Note that no more commands are sent; the reference can start again."""
+        """Note that no more commands are sent. The reference can then start again."""
         self.add_input(self._idle, now_ns)
         self.start_ns = None
         self.sequence.reset()
@@ -215,7 +225,7 @@ class HardwareTracker:
             raise StateRefused(reason.kind, str(reason)) from reason
         self._estimate.reset()
         self._doubted = 0
-        raise Diverged(f"{IN_TURN} states in turn were implausible, the last one {reason}")
+        raise Diverged(f"{IN_TURN} successive states were implausible; the last one was {reason}")
 
     def _check(self, time_ns: int, now_ns: int) -> None:
         age_s = (now_ns - time_ns) / NANOSECONDS
@@ -240,7 +250,7 @@ class HardwareTracker:
             )
 
     def _time(self, time_ns: int) -> float:
-        """Seconds since the start, 0 before it."""
+        """Return the time (s) since the start, or 0 before it."""
         if self.start_ns is None:
             return 0.0
         return max(0.0, (time_ns - self.start_ns) / NANOSECONDS)
@@ -250,6 +260,7 @@ class HardwareTracker:
         here, after = self.sequence.target(k), time_s / self._dsys.h - k
         if after == 0.0:
             return here
+        # the time lies between k and its neighbor k' = k + side, and a = side * after
         side = -1 if after < 0 and k > self.sequence.first else 1
         difference = self._dsys.local(here, self.sequence.target(k + side))
         return self._dsys.retract(here, side * after * difference)
@@ -264,13 +275,16 @@ class HardwareTracker:
             self.uncompensated += 1
             return x
 
-    def _command(
-        self, x: np.ndarray, time_s: float
-    ) -> tuple[Command, np.ndarray, np.ndarray, int]:
+    def _command(self, x: np.ndarray, time_s: float) -> tuple[Command, np.ndarray, int]:
+        """Return the command for a state x at a given time after the start, and the target and the
+        step.
+        """
         k, target = self._step_of(time_s), self._target(time_s)
+        # the same error at step k, where the gains hold: retract(x_d[k], local(x_d(t), x))
         shifted = self._dsys.retract(self.sequence.target(k), self._dsys.local(target, x))
         memory = self._memory
+        # after a skipped step, the last command's prediction belongs to another step
         if memory is not None and k != self._step + 1:
             memory = replace(memory, predicted=None)
         command = self.sequence.command(k, shifted, memory)
-        return command, x, target, k
+        return command, target, k

@@ -1,4 +1,4 @@
-"""Plans of predictive trackers, computed in a second thread beside the answers to states."""
+"""Computes the plans of predictive trackers in a second thread while states are answered."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from nh_control.discrete.results import StepFailed
 log = logging.getLogger(__name__)
 
 HALF_A_STEP = -1.0
-"""Deadline of plans that means half a step."""
+"""The plan deadline that stands for half a step."""
 PLANNED, FOLLOWED, LINEAR = "commands_by_plan", "commands_by_earlier_plan", "commands_by_lqr"
 """The source of a command."""
 
 
 @dataclass(frozen=True)
 class _Work:
-    """The work of the thread for step k of a tracker after a memory: preparation, or preparation
-    and plan.
+    """The thread's work for step k of a tracker with the given memory: a preparation, or a
+    preparation and a plan.
     """
 
     tracker: MpcTracker
@@ -39,8 +39,8 @@ class _Work:
     outcome: Future[Any]
 
     def is_for(self, tracker: MpcTracker, k: int, memory: Plan | None) -> bool:
-        """Whether the work is for this request; memories are the same if their plans and
-        predictions are.
+        """Whether the work belongs to the given request. Two memories are the same if they have
+        the same plans and predictions.
         """
         if self.tracker is not tracker or self.k != k or memory is None or self.memory is None:
             return False
@@ -49,14 +49,14 @@ class _Work:
 
 
 class Planner:
-    """Answers of trackers. After a command is sent, `prepare` prepares the next step in a thread,
-    whose state is then answered by the feedback phase.
+    """Computes the commands of trackers. After a command is sent, `prepare` prepares the next step
+    in a second thread. The feedback phase then answers the state at that step.
 
-    A plan that is not ready within `deadline_s` after the state is late: the state is answered
-    without it, and the plan is used for later states. With a deadline None, in lock-step, every
-    plan is awaited; if the planner is `patient`, the plan of a run's first state is awaited as
-    well. `margins` of constraints are computed for commands. Trackers without plans answer
-    directly. One thread owns a planner.
+    A plan is late if it is not ready within `deadline_s` after its state. The state is then
+    answered without the plan, and the plan is used for later states. With a deadline of None, for
+    lock-step, the planner waits for every plan. A `patient` planner waits for the plan for the
+    first state of a run. The planner computes the constraint `margins` at each command. Trackers
+    without plans answer directly. Use each planner in one thread only.
     """
 
     def __init__(
@@ -72,7 +72,9 @@ class Planner:
         self._last: tuple[MpcTracker, Plan] | None = None
         self._counts: Counter[str] = Counter()
         self.margin, self.solve_s = np.nan, np.nan
-        """The last command's least margin, and how long its state waited for it."""
+        """The smallest margin at the last command, and how long (s) the state waited for that
+        command.
+        """
         self.plan: Plan | None = None
         """The last command's plan."""
         self._clear()
@@ -87,7 +89,7 @@ class Planner:
         self._thread.shutdown(cancel_futures=True)
 
     def answer(self, tracker: Tracker, k: int, x: ArrayLike, memory: Any) -> Command:
-        """The tracker's command for step k at state x (nx)."""
+        """Return the tracker's command for step k at state x (nx)."""
         if not isinstance(tracker, MpcTracker):
             return tracker.command(k, x, memory)
         start, x = time.perf_counter(), np.array(x, dtype=float)
@@ -100,7 +102,7 @@ class Planner:
         return command
 
     def prepare(self) -> None:
-        """Prepare the step after the last command, which has been sent."""
+        """Prepare the step after the last command, once that command has been sent."""
         if self._last is None:
             return
         (tracker, memory), self._last = self._last, None
@@ -119,17 +121,22 @@ class Planner:
         if memory is not None and is_late(tracker, k):
             return tracker.late(k, x, memory)
         within_s = np.inf if self._patient and memory is None else self._deadline_s
+        # None means no time limit
         until = np.inf if within_s is None else time.perf_counter() + within_s
         if self._late is not None:
+            # the thread is still computing an earlier plan and begins nothing new before it
+            # finishes
             if not _wait(self._late.outcome, until):
                 return self._without(tracker, k, x, memory)
             memory, self._late = _newer(memory, self._late, tracker), None
         begun, self._prepared = self._prepared, None
+        # nothing was prepared, or it was for another step: prepare and plan in one go
         if begun is None or not begun.is_for(tracker, k, memory):
             begun = _Work(tracker, k, memory, self._thread.submit(tracker.command, k, x, memory))
         if _wait(begun.outcome, until):
             done = begun.outcome.result()
             return tracker.feedback(done, x) if isinstance(done, Prepared) else done
+        # the plan is late: let the thread finish it for a later state
         self._late = replace(begun, outcome=self._thread.submit(_finish, begun, x))
         return self._without(tracker, k, x, memory)
 
@@ -140,15 +147,17 @@ class Planner:
     def _count(self, x: np.ndarray, command: Command) -> None:
         plan = command.memory
         if plan is not None:
-            made = LINEAR if not plan.arrays else FOLLOWED if plan.age else PLANNED
-            self._counts[made] += 1
+            source = LINEAR if not plan.arrays else FOLLOWED if plan.age else PLANNED
+            self._counts[source] += 1
         if self._margins is not None and self._margins.constraints:
             margins = self._margins(x, command.u)
             self.margin = float(margins.min())
             self._least = margins if self._least is None else np.minimum(self._least, margins)
 
     def values(self) -> dict[str, object]:
-        """Counts of the run, and times and least margins since the last call of `trouble`."""
+        """Return counts for the run, and times and smallest margins since the last call to
+        `trouble`.
+        """
         plan = self.plan
         sources = (PLANNED, FOLLOWED, LINEAR)
         report: dict[str, object] = {name: self._counts[name] for name in sources}
@@ -165,40 +174,42 @@ class Planner:
         return report
 
     def trouble(self) -> str:
-        """The warning since the last call, "" without one."""
+        """Return a warning about the time since the last call, or "" without one."""
+        # the difference of two Counters keeps only positive counts
         counts = self._counts - self._before
         self._clear()
         if not (counts[FOLLOWED] or counts[LINEAR]):
             return ""
         return (
-            f"of {counts.total()} commands {counts[FOLLOWED]} by an earlier plan and "
-            f"{counts[LINEAR]} by LQR: plans are late or fail"
+            f"of {counts.total()} commands, {counts[FOLLOWED]} followed an earlier plan and "
+            f"{counts[LINEAR]} came from LQR: plans are late or fail"
         )
 
 
 def _wait(outcome: Future[Any], until: float) -> bool:
-    """Whether there is an outcome before a time."""
+    """Wait for an outcome until a given time. Returns whether it is available."""
     remaining_s = until - time.perf_counter()
     wait([outcome], None if remaining_s == np.inf else max(0.0, remaining_s))
     return outcome.done()
 
 
 def _finish(begun: _Work, x: np.ndarray) -> Command:
-    """The command and its plan, from work that began earlier in the same thread."""
+    """Return the command and its plan from work that began earlier in the same thread."""
     done = begun.outcome.result()
     return begun.tracker.feedback(done, x) if isinstance(done, Prepared) else done
 
 
 def _newer(memory: Plan | None, late: _Work, tracker: MpcTracker) -> Plan | None:
-    """The memory with the late plan, if this plan is newer and of this tracker."""
+    """Return the memory, with the late plan if that plan is newer and comes from the tracker."""
     try:
-        made = late.outcome.result().memory
+        newer = late.outcome.result().memory
     except (StepFailed, ValueError) as failure:
         log.warning("no plan for step %d: %s", late.k, failure)
         return memory
-    if late.tracker is not tracker or made is None or memory is None or not made.arrays:
+    if late.tracker is not tracker or newer is None or memory is None or not newer.arrays:
         return memory
+    # steps from the late plan's start to the memory's start: the age that the plan would have
     since = memory.k - late.k
     if since < 0 or (memory.arrays and memory.age <= since):
         return memory
-    return replace(memory, arrays=made.arrays, gains=made.gains, age=since)
+    return replace(memory, arrays=newer.arrays, gains=newer.gains, age=since)

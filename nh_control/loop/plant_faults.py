@@ -1,4 +1,4 @@
-"""The faults of a plant's sensors and actuators, and their effects, in a run."""
+"""The faults of a plant's sensors and actuators in a run, and their effects."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from nh_control.scenarios.fault import Fault
 
 
 class PlantFaults:
-    """Faults of the sensors and actuators of a `model`'s plant. A change between two steps starts
-    them again.
+    """Sensor and actuator faults of the plant that a `model` describes. If the faults are changed
+    during a run, all of them start again.
 
-    `measured` is the last measurement (configuration, velocity) that was not lost, at step
+    `measured` is the last measurement (configuration, velocity) that was not lost, taken at step
     `measured_step`.
     """
 
@@ -31,7 +31,8 @@ class PlantFaults:
 
     def start(self, k: int, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> None:
         """Start or continue a run at step k with configuration q (nq) and velocity v (nw), as if
-        it had been there for a long time under the inputs u (nu). This state is never lost.
+        the plant had been in this state for a long time under the inputs u (nu). The measurement
+        of this state is never lost.
         """
         self.change(self.lines, k, q, v, u)
         self.measure(k, q, v)
@@ -39,28 +40,31 @@ class PlantFaults:
     def change(
         self, lines: FaultLines, k: int, q: np.ndarray, v: np.ndarray, u: np.ndarray
     ) -> None:
-        """Set other faults from step k on, as if its state had been there before."""
+        """Replace the faults at step k, as if the plant had been in the given state for a long
+        time.
+        """
         self.lines, self.measured_step, self.measured = lines, k, (q, v)
         self._sensed = lines.measurements.start(np.concatenate([q, v]))
         self._acted = lines.commands.start(u)
         self._tallies = Tally(lines.measurements), Tally(lines.commands)
 
     def inputs(self, k: int, u: np.ndarray) -> FaultOutput | None:
-        """Output of the actuators for the commands u (nu) at step k, None without faults."""
+        """Return the actuator output for the commands u (nu) at step k, or None without faults."""
         if not self.lines.commands.faults:
             return None
         return self.lines.commands.through(k, u, self._acted)
 
     def advanced(self, k: int, output: FaultOutput) -> None:
-        """Note that the plant has made step k with this output of the actuators."""
+        """Note that the plant has taken step k with the given actuator output."""
         self._acted = output.memory
         self._tallies[1].add(k, output)
 
     def measure(self, k: int, q: np.ndarray, v: np.ndarray) -> None:
-        """Measure the configuration q (nq) and velocity v (nw) of step k."""
+        """Measure the configuration q (nq) and the velocity v (nw) at step k."""
         if not self.lines.measurements.faults:
             self.measured_step, self.measured = k, (q, v)
             return
+        # the line acts on configuration and velocity as one signal (q, v)
         output = self.lines.measurements.through(k, np.concatenate([q, v]), self._sensed)
         self._sensed = output.memory
         self._tallies[0].add(k, output)
@@ -68,6 +72,6 @@ class PlantFaults:
             self.measured_step, self.measured = k, (output.value[: len(q)], output.value[len(q) :])
 
     def report(self) -> dict[str, str]:
-        """The effect of every fault, by name."""
+        """Return the effect of each fault by name."""
         effects = [effect for tally in self._tallies for effect in tally.effects()]
         return {f"fault {effect.fault}": str(effect) for effect in effects}

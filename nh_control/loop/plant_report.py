@@ -1,4 +1,4 @@
-"""The plant's report on itself, with monitored outputs and rotations."""
+"""The plant's report on its state, with monitored outputs and rotations."""
 
 from __future__ import annotations
 
@@ -18,16 +18,20 @@ from nh_control.mechanics import states
 from nh_control.scenarios import MonitoredOutput
 
 AWAIT_WARNING_S = 1.0
+TOGETHER = 50
+"""Number of steps that are evaluated together if that is faster."""
 
 
 class Monitor(Protocol):
-    """A monitored quantity: its values, and a warning, "" without one."""
+    """A monitored quantity. `report` returns its values and a warning, which is "" if there is
+    none.
+    """
 
     def report(self) -> tuple[Mapping[str, object], str]: ...
 
 
 class PlantReport:
-    """Reports on a loop; rates and warnings are about the time since the report before."""
+    """Reports on a loop. Rates and warnings refer to the time since the last report."""
 
     def __init__(self, loop: SimulationLoop, *monitors: Monitor):
         self._loop, self._monitors = loop, monitors
@@ -36,7 +40,9 @@ class PlantReport:
         self._energy = loop.plant.dsys.energy(loop.plant.initial)
 
     def make(self) -> Report:
-        """The report on the present state; call it in the loop's thread, or after its end."""
+        """Return a report on the present state. Call this method in the loop's thread or after the
+        loop has ended.
+        """
         loop, plant, validator = self._loop, self._loop.plant, self._loop.validator
         pacing = loop.pacer.statistics()
         watched = [monitor.report() for monitor in self._monitors]
@@ -64,6 +70,9 @@ class PlantReport:
             "fallback": validator.fallback.value,
             "fallback_steps": validator.fallback_steps,
             "held_steps": validator.held_steps,
+            "waits": loop.waits,
+            "waited_s": loop.waited_s,
+            "paused_s": loop.paused_s,
             "newton_iterations": plant.newton_iterations,
             "energy_J": plant.energy,
             "energy_change_J": plant.energy - self._energy,
@@ -79,6 +88,7 @@ class PlantReport:
         loop, validator = self._loop, self._loop.validator
         before = self._trouble
         self._trouble = (validator.rejected.total(), validator.fallback_steps, missed)
+        # the counters are totals for the run, so warn only about increases since the last report
         rejected, fallback, missed = (now - then for now, then in zip(self._trouble, before))
         if loop.mode is Mode.FAILED:
             return "error", f"{loop.mode.value}: {loop.reason}"
@@ -103,13 +113,16 @@ class PlantReport:
 
 
 class OutputMonitor:
-    """Values of a scenario's monitor, if it has one, after every step, with their minima since the
-    last report.
+    """Values of the scenario's monitor after each step, if the scenario has one, and their minima
+    since the last report. A monitor that accepts tables is evaluated for several steps together.
     """
 
     def __init__(self, monitor: MonitoredOutput | None, parameters: object):
         self._monitor, self._parameters = monitor, parameters
         self._step = 0
+        self._together = TOGETHER if monitor is not None and monitor.takes_tables else 1
+        self._rows: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self._external: list[Mapping[str, np.ndarray]] = []
         self._values: np.ndarray | None = None
         self._clear()
 
@@ -125,22 +138,43 @@ class OutputMonitor:
         u: np.ndarray,
         external: Mapping[str, np.ndarray],
     ) -> None:
-        """Take the state (q, v) at a step, under the inputs u and the external forces of the step
-        before it; step 0 and repeated steps are ignored.
+        """Add the state (q, v) at a step, with the inputs u and the external forces of the
+        previous step. Step 0 and repeated steps are ignored.
         """
-        if self._monitor is None or step in (0, self._step):
-            self._step = step
+        repeated, self._step = step in (0, self._step), step
+        if self._monitor is None or repeated:
             return
-        self._step = step
-        values = self._values = self._monitor.values(self._parameters, q, v, u, external)
-        self._lowest = values if self._lowest is None else np.minimum(self._lowest, values)
-        self._low_steps += bool(self._monitor.low(values))
+        # rows of one table need the same external forces: evaluate the earlier rows first
+        if self._external and self._external[0].keys() != external.keys():
+            self._evaluate(self._monitor)
+        self._rows.append((q, v, u))
+        self._external.append(external)
+        if len(self._rows) == self._together:
+            self._evaluate(self._monitor)
+
+    def _evaluate(self, monitor: MonitoredOutput) -> None:
+        """Evaluate the monitor for the steps since the last evaluation."""
+        rows, forces, self._rows, self._external = self._rows, self._external, [], []
+        if not monitor.takes_tables:
+            ((q, v, u),), (external,) = rows, forces
+            table = np.asarray(monitor.values(self._parameters, q, v, u, external))[None]
+        else:
+            q, v, u = (np.array(column) for column in zip(*rows))
+            external = {name: np.array([row[name] for row in forces]) for name in forces[0]}
+            table = monitor.values(self._parameters, q, v, u, external)
+        self._values, lowest = table[-1], table.min(axis=0)
+        self._lowest = lowest if self._lowest is None else np.minimum(self._lowest, lowest)
+        low = (table <= monitor.minimum).any(axis=1)
+        # steps in which at least one value is too low
+        self._low_steps += int(low.sum())
 
     def report(self) -> tuple[dict[str, float], str]:
-        """Present and lowest values since the last report, by name, and a warning about values
-        that were too low, "" without.
+        """Return, by name, the present values and the smallest values since the last report. Also
+        returns a warning about values that were too low, or "".
         """
         monitor, warning = self._monitor, ""
+        if monitor is not None and self._rows:
+            self._evaluate(monitor)
         if monitor is None or self._values is None:
             return {}, ""
         lowest = self._values if self._lowest is None else self._lowest
@@ -157,34 +191,42 @@ class OutputMonitor:
 
 
 class RotationMonitor:
-    """The largest rotation in one step of `period_s` since the last report, in spaces with
-    rotations, poses or directions: a step distinguishes less than half a turn.
+    """The largest rotation in one step of `period_s` since the last report, for spaces with
+    rotations, poses or directions. A step can represent only rotations of less than half a turn.
     """
 
     def __init__(self, space: Space, period_s: float):
         self._space, self._period_s = space, period_s
         self._has_rotations, self._largest = states.has_rotations(space), 0.0
+        self._velocities: list[np.ndarray] = []
 
     def observe(self, v: np.ndarray) -> None:
-        """Take the velocity (nw) after a step."""
+        """Add the velocity (nw) after a step."""
         if self._has_rotations:
-            self._largest = max(
-                self._largest, states.rotation_angle(self._space, v, self._period_s)
-            )
+            self._velocities.append(v)
+            if len(self._velocities) == TOGETHER:
+                self._evaluate()
+
+    def _evaluate(self) -> None:
+        table, self._velocities = np.array(self._velocities), []
+        angles = states.rotation_angles(self._space, table, self._period_s)
+        self._largest = float(angles.max(initial=self._largest))
 
     def report(self) -> tuple[dict[str, float], str]:
-        """The largest rotation since the last report, and a warning if it is half a turn or more,
-        otherwise "".
+        """Return the largest rotation since the last report, and a warning if it is half a turn or
+        more, otherwise "".
         """
         if not self._has_rotations:
             return {}, ""
+        if self._velocities:
+            self._evaluate()
         largest, self._largest = self._largest, 0.0
         return {"turn_per_step_rad": largest}, states.rotation_problem(largest, self._period_s)
 
 
 class ContactMonitor:
-    """The contacts of the last step, with the least margins of friction and the numbers of steps
-    with contacts that slide since the last report.
+    """Monitors the contacts in the last step, and, since the last report, the smallest friction
+    margins and the number of steps in which each contact slid.
     """
 
     def __init__(self) -> None:
@@ -196,23 +238,27 @@ class ContactMonitor:
         self._sliding = Counter[str]()
 
     def observe(self, contacts: Mapping[str, ContactForce]) -> None:
-        """Take the contacts of a step by name."""
+        """Add a step's contacts, given by name."""
         self._last = contacts
-        for name, one in contacts.items():
-            if math.isfinite(one.margin):
-                self._margins[name] = min(one.margin, self._margins.get(name, math.inf))
-            self._sliding[name] += one.slides
+        for name, contact in contacts.items():
+            # an open contact has no finite margin
+            if math.isfinite(contact.margin):
+                self._margins[name] = min(contact.margin, self._margins.get(name, math.inf))
+            self._sliding[name] += contact.slides
 
     def report(self) -> tuple[dict[str, object], str]:
-        """Normal forces, gaps and margins of friction with their least values since the last
-        report, and a warning of contacts that slid, "" without.
+        """Return the normal forces, gaps and friction margins, and their smallest values since the
+        last report. Also returns a warning about contacts that slid, or "".
         """
         values: dict[str, object] = {}
-        for name, one in self._last.items():
-            if math.isfinite(one.gap):
-                values |= {f"normal force {name} (N)": one.normal, f"gap {name} (m)": one.gap}
-            if math.isfinite(one.margin):
-                values[f"margin of friction {name}"] = one.margin
+        for name, contact in self._last.items():
+            if math.isfinite(contact.gap):
+                values |= {
+                    f"normal force {name} (N)": contact.normal,
+                    f"gap {name} (m)": contact.gap,
+                }
+            if math.isfinite(contact.margin):
+                values[f"margin of friction {name}"] = contact.margin
         values |= {f"least margin of friction {n}": least for n, least in self._margins.items()}
         slid = {name: count for name, count in self._sliding.items() if count}
         self._clear()

@@ -1,4 +1,4 @@
-"""Reports of the nodes, and the reasons for which they refuse states, goals and trajectories."""
+"""Node reports, and the reasons for refusing states, goals and trajectories."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from enum import Enum
 
 @dataclass(frozen=True)
 class Report:
-    """`level` is "ok", "warn" or "error"; `values` are readable pairs; `news` are to be logged,
-    the first of every kind.
+    """A report whose `level` is "ok", "warn" or "error". `values` are readable pairs. Only the
+    first text of each kind in `news` should be logged.
     """
 
     level: str
@@ -30,18 +30,19 @@ class Refusal(str, Enum):
     ORIENTATION = "no unit quaternion"
     STAMP = "wrong stamp"
     MODEL = "beyond the model"
+    JOIN = "cannot join"
     IMPLAUSIBLE = "implausible"
 
 
 def shortened(values: Sequence[object]) -> str:
-    """The received value in a short form: it may have a million entries."""
+    """Return the received values in a short form, because there may be a million of them."""
     short = reprlib.Repr()
     short.maxlist, short.maxstring = 12, 60
     return short.repr(list(values))
 
 
 class Unusable(ValueError):
-    """A refused input: its kind, and the reason for people."""
+    """An input was refused. The exception has the kind of refusal and the reason in words."""
 
     def __init__(self, kind: Refusal, reason: str):
         super().__init__(reason)

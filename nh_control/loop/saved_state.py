@@ -23,16 +23,16 @@ class SavedState:
 
     @staticmethod
     def of(loop: SimulationLoop) -> SavedState:
-        """The present state."""
+        """Return the present state of a loop."""
         return SavedState(loop.plant.state, loop.plant.step, loop.start_step)
 
     def restore(self, loop: SimulationLoop) -> None:
-        """Continue from this state, at its step; raises ValueError."""
+        """Let a loop continue from this state at its step. Raises ValueError."""
         loop.place(self.state, self.step, self.start_step)
 
     def write(self, path: Path, dsys: DiscreteSystem) -> None:
-        """Write a JSON file, with configuration and velocity by name, which can be edited; raises
-        OSError.
+        """Write a JSON file that can be edited, with the configuration and the velocity by name.
+        Raises OSError.
         """
         space = dsys.system.space
         q, v = dsys.configuration(self.state), dsys.velocity(self.state)
@@ -42,15 +42,16 @@ class SavedState:
             "reference_start": self.start_step,
             "configuration": dict(zip(space.names, q.tolist())),
             "velocity": dict(zip(space.velocity_names, v.tolist())),
+            # the exact state, which configuration and velocity determine only up to round-off
             "state": self.state.tolist(),
         }
         path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
     @staticmethod
     def read(path: Path, dsys: DiscreteSystem) -> SavedState:
-        """Read the file of `write`. Without `state` in it, the state follows from configuration
-        and velocity; missing steps are 0. Raises OSError, and ValueError with the file's name for
-        anything else.
+        """Read a file written by `write`. If it does not contain `state`, the state is computed
+        from the configuration and the velocity. Missing steps are 0. Raises OSError, and
+        ValueError with the file's name for all other errors.
         """
         text = path.read_text(encoding="utf-8")
         try:
@@ -69,19 +70,21 @@ class SavedState:
 
 
 def _by_name(content: dict, dsys: DiscreteSystem) -> np.ndarray:
-    """State (nx) of configuration and velocity by name."""
+    """Return the state (nx) for a configuration and a velocity given by name."""
     space = dsys.system.space
-    parts = []
+    numbers = []
     for key, names in (("configuration", space.names), ("velocity", space.velocity_names)):
-        given: Any = content.get(key)
-        valid = isinstance(given, dict) and set(given) == set(names)
-        _require(valid, f"'{key}' with {', '.join(names)}", given)
-        parts.append(_numbers([given[name] for name in names]))
-    return dsys.state(*parts)
+        values: Any = content.get(key)
+        valid = isinstance(values, dict) and set(values) == set(names)
+        _require(valid, f"'{key}' with {', '.join(names)}", values)
+        numbers.append(_numbers([values[name] for name in names]))
+    q, v = numbers
+    return dsys.state(q, v)
 
 
 def _step(content: dict, key: str) -> int:
     value: Any = content.get(key, 0)
+    # `type() is` because a bool is an int
     _require(type(value) is int and value >= 0, f"'{key}', a step >= 0", value)
     return int(value)
 

@@ -1,5 +1,5 @@
-"""A model beside a robot: it predicts every measurement from the one before, under the inputs that
-acted, and computes the innovations.
+"""A model that runs alongside a robot. It predicts every measurement from the previous one under
+the inputs that acted, and computes the innovations.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nh_control.loop.reports import Refusal, Report
 from nh_control.loop.state_estimate import is_whole
 
 NEVER_NS = 2**63
-"""A stamp after all others."""
+"""A stamp later than all others."""
 
 
 class Statistics:
@@ -34,10 +34,11 @@ class Statistics:
         self.mean, self._squares, self.largest = np.zeros(n), np.zeros(n), np.zeros(n)
 
     def add(self, row: np.ndarray) -> None:
-        """Add a row; a row of another length starts new statistics."""
+        """Add a row; a row of a different length starts new statistics."""
         if not self.count or len(row) != len(self.mean):
             self._start(len(row))
         self.count += 1
+        # Welford's update: mean += d / count, squares += d (row - new mean)
         change = row - self.mean
         self.mean = self.mean + change / self.count
         self._squares = self._squares + change * (row - self.mean)
@@ -45,14 +46,15 @@ class Statistics:
 
     @property
     def deviation(self) -> np.ndarray:
-        """Standard deviation (n), 0 of one row."""
+        """Standard deviation (n), 0 for a single row."""
         return np.sqrt(self._squares / max(1, self.count - 1))
 
 
 @dataclass(frozen=True)
 class Residual:
-    """The difference of a measurement and its prediction at a time, `local(predicted, measured)`:
-    of the configuration (nv), or if all velocities are measured of the state (ndx).
+    """The difference `local(predicted, measured)` between a measurement and its prediction at a
+    given time. It is the difference in the configuration (nv) or, if all velocities are measured,
+    in the state (ndx).
     """
 
     time_ns: int
@@ -60,13 +62,13 @@ class Residual:
 
 
 class Shadow:
-    """Predictions of the model `dsys` between two measurements, from the state that `estimate`
-    makes of the earlier measurements.
+    """Predicts with the model `dsys` from one measurement to the next, starting from the state
+    that `estimate` computes from the earlier measurements.
 
-    A measurement is compared when the commands before it are known. If commands answer states
-    (`answering`), this is when the answer to the state before has arrived, at the latest after
-    `patience` further measurements. After a state that is older than the first answer nothing is
-    predicted, because its input is not known.
+    A measurement is compared with its prediction once the commands before it are known. If
+    commands answer states (`answering`), this is the case when the answer to the previous state or
+    `patience` more measurements have arrived. Nothing is predicted from a state older than the
+    first answered state, because its input is unknown.
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class Shadow:
         self.reset()
 
     def reset(self) -> None:
-        """Forget measurements and inputs; the statistics stay."""
+        """Forget measurements and inputs; the statistics are unchanged."""
         self._inputs.clear()
         self._waiting: deque[tuple[int, list[float], list[float] | None]] = deque()
         self._newest_ns, self._answered_ns, self._first_answered_ns = -1, -1, NEVER_NS
@@ -98,19 +100,20 @@ class Shadow:
         self.trouble = reason
 
     def command(self, u: Sequence[float], time_ns: int, answered_ns: int) -> None:
-        """Note that the input u (nu), clipped as by an actuator, acts from a time on, in answer to
-        the state with the stamp `answered_ns`.
+        """Note that the input u (nu) acts from `time_ns` in answer to the state with the stamp
+        `answered_ns`. The input is clipped to the limits of the actuators.
         """
-        self._inputs.add(time_ns, np.clip(u, *self._limits))
+        lower, upper = self._limits
+        self._inputs.add(time_ns, np.clip(u, lower, upper))
         self._answered_ns = max(self._answered_ns, answered_ns)
         self._first_answered_ns = min(self._first_answered_ns, answered_ns)
 
     def measured(
         self, time_ns: int, q: Sequence[float], v: Sequence[float] | None
     ) -> list[Residual]:
-        """Take configuration q (nq) and velocity v (nw), None or NaN where it is not measured;
-        returns the residuals that are known now. If it is LONGEST_S newer than the last
-        measurement, the shadow starts again.
+        """Process the configuration q (nq) and the velocity v (nw). A velocity that is not
+        measured is None or NaN. Returns the residuals that are now known. If the measurement is
+        more than LONGEST_S newer than the last one, the shadow starts again.
         """
         if time_ns <= self._newest_ns:
             return []
@@ -125,13 +128,14 @@ class Shadow:
         return residuals + self._looked_at(self._patience)
 
     def settle(self) -> list[Residual]:
-        """The residuals of all measurements that still wait for commands."""
+        """Return the residuals of all measurements that still wait for commands."""
         return self._looked_at(0)
 
     def _looked_at(self, patience: int) -> list[Residual]:
         residuals = []
         while self._waiting and (len(self._waiting) > patience or self._complete()):
-            residual = self._compare(*self._waiting.popleft())
+            time_ns, q, v = self._waiting.popleft()
+            residual = self._compare(time_ns, q, v)
             if residual is not None:
                 self.statistics.add(residual.values)
                 residuals.append(residual)
@@ -142,6 +146,7 @@ class Shadow:
         return self._answering and (before_ns < 0 or self._answered_ns >= before_ns)
 
     def _compare(self, time_ns: int, q: list[float], v: list[float] | None) -> Residual | None:
+        # work on a copy: an unusable state must not change the estimate
         estimate = copy(self._estimate)
         try:
             residual = None
@@ -168,6 +173,8 @@ class Shadow:
     ) -> np.ndarray:
         d = self._dsys
         expected = predict(d, x, inputs)
+        # without measured velocities, the predicted ones are used, and only nv components are
+        # compared
         if v is None or not is_whole(v):
             measured = np.concatenate([q, expected[d.system.space.nq :]])
             return d.local(expected, measured)[: d.system.space.nv]
@@ -178,12 +185,12 @@ class Shadow:
 
     @property
     def names(self) -> list[str]:
-        """Names of a residual's numbers."""
+        """Names of a residual's components."""
         count = len(self.statistics.mean) if self.statistics.count else self._dsys.system.space.nv
         return list(self._dsys.state_space.tangent_names[:count])
 
     def report(self) -> Report:
-        """Running statistics."""
+        """Return the running statistics."""
         s = self.statistics
         values: dict[str, object] = {
             "residuals": s.count,

@@ -1,13 +1,17 @@
-"""The simulated plant: a discrete system that is advanced by some substeps and always has a finite
-state, with its sensors and actuators.
+"""The simulated plant: a discrete system with sensors and actuators, which advances in substeps
+and always has a finite state.
 """
 
 from __future__ import annotations
+
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from nh_control.control.damping import damping_or_idle
 from nh_control.control.joint_servo import JointServo
+from nh_control.control.target_motion import Target, TargetMotion
 from nh_control.discrete.contact_forces import ContactForce, ContactReadout
 from nh_control.discrete.plant_steps import convert, last_step, with_external, without_external
 from nh_control.discrete.results import SolvedStep, StepFailed
@@ -23,15 +27,17 @@ from nh_control.scenarios.disturbance import DisturbanceForces
 
 
 class SimulatedPlant:
-    """A plant with a period `h` (s) of `substeps` steps of `dsys`, under inputs that are constant
-    over the period.
+    """A plant with a period `h` (s) that consists of `substeps` steps of `dsys`. The inputs are
+    constant over the period.
 
-    With a `servo`, commands are positions or velocities of joints; its inner loop computes the
-    inputs in every substep. Commands and measurements of the state pass through `faults`; the
-    `sensors` make the `measurements` that arrive at the present step. External forces come
-    from the `wrenches` and from the `disturbance`, which has all their targets. `advance` either
-    succeeds or leaves the state unchanged. `configuration` (nq) and `velocity` (nw), trivialized,
-    belong to the present `state` (nx). Raises ValueError for an initial state that is not finite.
+    With a `servo`, commands are joint positions or velocities. `motion` defines how these targets
+    move between commands, and the servo's inner loop computes the inputs in every substep.
+    Commands and measurements of the state pass through `faults`. A target that a fault has changed
+    does not move. The `sensors` produce the `measurements` that arrive at the present step.
+    External forces come from the `wrenches` and from the `disturbance`, which has inputs for the
+    targets of both. `advance` either succeeds or leaves the state unchanged. The `configuration`
+    (nq) and the trivialized `velocity` (nw) belong to the present `state` (nx). Raises ValueError
+    for an initial state that is not finite.
     """
 
     def __init__(
@@ -50,18 +56,19 @@ class SimulatedPlant:
         self.dsys, self.substeps = dsys, substeps
         self._disturbance, self.faults = disturbance, faults or PlantFaults(dsys)
         self.wrenches, self.servo, self._sensors = wrenches, servo, sensors
+        self.motion = TargetMotion()
         self._readouts: dict[DiscreteSystem, ContactReadout] = {}
         self.initial = np.array(initial, dtype=float)
         self.reset()
         self._prepare()
 
     def _prepare(self) -> None:
-        """Compile and load all functions before the run, by a step that is taken back."""
+        """Compile and load all functions before the run with a trial step that is undone."""
         try:
             self.advance(self.open_loop_commands)
             self.contacts, self.energy, self.constraint_residual  # noqa: B018
         except (StepFailed, ArithmeticError):
-            pass  # the run reports it, if its own first step fails as well
+            pass  # the run reports the failure if its first step fails as well
         else:
             self.reset()
         wait_for_compiler()
@@ -71,8 +78,8 @@ class SimulatedPlant:
         self.place(self.initial, 0)
 
     def place(self, state: np.ndarray, step: int) -> None:
-        """Continue from another state (nx) at a step; raises ValueError for a wrong length and for
-        numbers that are not finite.
+        """Continue from another state (nx) at the given step. Raises ValueError for a wrong length
+        and for numbers that are not finite.
         """
         state = np.array(state, dtype=float)
         if state.shape != self.initial.shape or not np.isfinite(state).all():
@@ -84,6 +91,7 @@ class SimulatedPlant:
         self.inputs = self.idle
         self._applied = self.dsys.idle(state)
         self._target: np.ndarray | None = None
+        self.motion.clear()
         self.external: dict[str, np.ndarray] = {}
         self.faults.start(step, self.configuration, self.velocity, self.inputs)
         if self._sensors is not None:
@@ -91,11 +99,12 @@ class SimulatedPlant:
         self._sense()
 
     def _sense(self) -> None:
-        """Take the measurements that arrive at the present step."""
+        """Collect the measurements that arrive at the present step."""
         self.measurements: list[Measurement] = []
         if self._sensors is not None:
-            seen = self.configuration, self.velocity
-            self.measurements = self._sensors.measure(self.step, *seen, self._applied)
+            self.measurements = self._sensors.measure(
+                self.step, self.configuration, self.velocity, self._applied
+            )
 
     def _set(
         self,
@@ -103,7 +112,7 @@ class SimulatedPlant:
         before: np.ndarray | None = None,
         solved: SolvedStep | None = None,
     ) -> None:
-        """Take a state, with that before the last substep and its solution if there was one."""
+        """Set the state, the state before the last substep, and the solution of that substep."""
         self.configuration, self.velocity = (
             self.dsys.configuration(state),
             self.dsys.velocity(state),
@@ -111,10 +120,11 @@ class SimulatedPlant:
         self._before, self._solved, self.state = before, solved, state
 
     def advance(self, u: Vector) -> None:
-        """One period under the commands u; raises StepFailed, or ArithmeticError if the next state
-        is not finite.
+        """Advance by one period under the commands u. Raises StepFailed, or ArithmeticError if the
+        next state is not finite.
         """
         commands = np.asarray(u, dtype=float)
+        # commands -> faulty actuators -> external forces -> servo or substeps
         output = self.faults.inputs(self.step, commands)
         if output is not None and output.value is not None:
             commands = output.value
@@ -126,15 +136,10 @@ class SimulatedPlant:
                 self.wrenches.add(self.step, self._disturbance.named(forces))
             inputs = with_external(self.dsys, commands, forces)
             external = self._disturbance.named(forces)
-        if self.servo is None:
-            before, solved = last_step(self.dsys, self.state, inputs, self.substeps)
-        else:
-            given = self.dsys, self.state, commands, inputs, self.substeps
-            self._target = commands
-            before, solved, inputs = self.servo.advance(*given)
-            commands = self.commanded(inputs)
+        before, solved, commands, inputs = self._moved(commands, inputs)
         state = solved.x1
         if not all_finite(state):
+            # nothing can fail after this point, so the state changes completely or not at all
             raise ArithmeticError(f"{self.dsys}: the next state is not finite: {state.tolist()}")
         self._set(state, before, solved)
         self.inputs, self._applied, self.external = commands, inputs, external
@@ -144,37 +149,103 @@ class SimulatedPlant:
         self.faults.measure(self.step, self.configuration, self.velocity)
         self._sense()
 
+    def _moved(
+        self, commands: np.ndarray, inputs: np.ndarray
+    ) -> tuple[np.ndarray, SolvedStep, np.ndarray, np.ndarray]:
+        """Return the state before the last substep, the solution of that substep, the commands to
+        record, and the inputs (dsys.nu) that acted. The `inputs` are those computed from the
+        `commands`.
+        """
+        if self.servo is None:
+            before, solved = last_step(self.dsys, self.state, inputs, self.substeps)
+            return before, solved, commands, inputs
+        self._target = commands
+        target = partial(self._moving_target, commands)
+        before, solved, inputs = self.servo.advance(
+            self.dsys, self.state, target, inputs, self.substeps
+        )
+        return before, solved, self.commanded(inputs), inputs
+
+    def _moving_target(self, commands: np.ndarray, t: float) -> Target:
+        """Return the servo's targets at time t (s) in the present step."""
+        return self.motion.at(self.step * self.substeps * self.dsys.h + t, commands)
+
+    @property
+    def command_limits(self) -> np.ndarray:
+        """Lower and upper command limits (n, 2). They are infinite with a servo, which respects
+        its input limits itself.
+        """
+        limits = self.commanded(self.dsys.system.input_bounds)
+        # a servo's commands are targets, and input limits do not apply to targets
+        return limits if self.servo is None else np.full_like(limits, np.inf) * [-1, 1]
+
+    @property
+    def forces(self) -> np.ndarray:
+        """The inputs of the plant's model in the last step, without external forces."""
+        return self.commanded(self._applied)
+
+    @property
+    def monitors(self) -> tuple[Any, ...]:
+        """Additional parts of the plant that report on themselves."""
+        return ()
+
+    @property
+    def actuators(self) -> np.ndarray:
+        """Outputs of flight controllers in the last step; empty without flight controllers."""
+        return np.empty(0)
+
+    @property
+    def actuator_names(self) -> tuple[str, ...]:
+        """Names of the outputs in `actuators`."""
+        return ()
+
+    @property
+    def rotor_thrusts(self) -> np.ndarray:
+        """Thrusts (N) of the rotors that the outputs in `actuators` command."""
+        return np.empty(0)
+
+    @property
+    def link(self) -> str:
+        """A line of text about the links to flight controllers, or "" without them."""
+        return ""
+
+    def close(self) -> None:
+        """End the processes that belong to the plant. This plant has none."""
+
     @property
     def before(self) -> np.ndarray:
-        """The state (nx) before the last substep, the present one if there was none since
-        `place`.
+        """The state (nx) before the last substep, or the present one if there has been no substep
+        since `place`.
         """
         return self.state if self._before is None else self._before
 
     @property
     def applied(self) -> np.ndarray:
-        """The inputs (dsys.nu) of the last step, with external forces; no forces before it."""
+        """The inputs (dsys.nu) in the last step, including external forces. Before the first step,
+        all forces are zero.
+        """
         return self._applied
 
     @property
     def measured_step(self) -> int:
-        """The last step whose measurement was not lost, so that commands can answer it."""
+        """The last step whose measurement was not lost. Commands answer that measurement."""
         return self.faults.measured_step
 
     @property
     def measured(self) -> tuple[np.ndarray, np.ndarray]:
-        """The measured configuration and velocity of step `measured_step`."""
+        """The measured configuration and velocity at step `measured_step`."""
         return self.faults.measured
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Names of the targets of the disturbance."""
+        """Names of the disturbance's targets."""
         return () if self._disturbance is None else self._disturbance.names
 
     def prepare(self, dsys: DiscreteSystem) -> None:
         """Compile and load all functions of a system for `change_disturbance`, while the plant
-        runs in another thread. Raises StepFailed if it cannot make a step.
+        runs in another thread. Raises StepFailed if a step of the system fails.
         """
+        # evaluate every function once: this compiles and loads it
         x0 = convert(self.state, self.dsys, dsys)
         u = dsys.idle(x0)
         x1 = dsys.step(x0, u)
@@ -186,8 +257,9 @@ class SimulatedPlant:
     def change_disturbance(
         self, dsys: DiscreteSystem, disturbance: DisturbanceForces | None
     ) -> None:
-        """Replace the disturbance. `dsys` is the system with its forces, which `prepare` knows if
-        it is another one; configuration and velocity stay.
+        """Replace the disturbance. `dsys` is the system with the forces of the new disturbance. If
+        it differs from the present system, call `prepare` first. The configuration and the
+        velocity are unchanged.
         """
         before, self.dsys, self._disturbance = self.dsys, dsys, disturbance
         if dsys is not before:
@@ -200,18 +272,18 @@ class SimulatedPlant:
                 self._sensors.change_plant(dsys)
 
     def change_faults(self, lines: FaultLines) -> None:
-        """Set other faults from now on."""
+        """Replace the faults from now on."""
         self.faults.change(lines, self.step, self.configuration, self.velocity, self.inputs)
 
     @property
     def idle(self) -> np.ndarray:
-        """Commands of zero forces that hold the prescribed coordinates."""
+        """Commands with zero forces that hold the prescribed coordinates."""
         return self.commanded(self.dsys.idle(self.state))
 
     @property
     def open_loop_commands(self) -> np.ndarray:
-        """Commands without a controller: `idle`, or, with a servo, the last target, or, before
-        the first one, the present place.
+        """Commands without a controller: `idle` or, with a servo, the last target. Before the
+        first target, a servo holds the present configuration.
         """
         if self.servo is None:
             return self.idle
@@ -221,17 +293,20 @@ class SimulatedPlant:
 
     @property
     def damping(self) -> np.ndarray:
-        """Commands that bring the motion to rest as far as they can, otherwise `idle`."""
+        """Commands that damp the motion as far as possible, or `idle` if this is impossible."""
+        # the damping forces use the plant's inputs, not the external ones
         damping = damping_or_idle(self.dsys, self.state, external=self._external)
         return self.commanded(damping)
 
     def commanded(self, values: np.ndarray) -> np.ndarray:
-        """The rows of values (dsys.nu, ...) for commands, without external forces."""
+        """Return the rows of `values` (dsys.nu, ...) that belong to commands, without those for
+        external forces.
+        """
         return without_external(self.dsys, values, self._external)
 
     @property
     def _external(self) -> int:
-        """Number of external forces of the disturbance."""
+        """Number of external forces in the disturbance."""
         return 0 if self._disturbance is None else self._disturbance.n
 
     @property
@@ -241,28 +316,28 @@ class SimulatedPlant:
 
     @property
     def contacts(self) -> dict[str, ContactForce]:
-        """Contacts of the last substep by name; none without them, and if there was no substep
-        since `place`.
+        """Contacts in the last substep by name. Empty without contacts or if there has been no
+        substep since `place`.
         """
         if self._before is None or self._solved is None or self.dsys.method.contacts is None:
             return {}
         return self._readout(self.dsys).solved(self._before, self._applied, self._solved.z)
 
     def _readout(self, dsys: DiscreteSystem) -> ContactReadout:
-        """The readout of a system's contacts, which takes longer to make than a step."""
+        """Return the contact readout of a system. Its construction takes longer than a step."""
         if dsys not in self._readouts:
             self._readouts[dsys] = ContactReadout(dsys)
         return self._readouts[dsys]
 
     @property
     def newton_iterations(self) -> int:
-        """Newton iterations of the last substep; 0 if there was none since `place`."""
+        """Newton iterations in the last substep; 0 if there has been no substep since `place`."""
         return 0 if self._solved is None else self._solved.newton_iterations
 
     @property
     def constraint_residual(self) -> float:
-        """Largest residual of the discrete constraints over the last substep; 0 without
-        constraints, and if there was no substep since `place`.
+        """Largest residual of the discrete constraints in the last substep; 0 without constraints
+        or if there has been no substep since `place`.
         """
         if self._before is None:
             return 0.0
@@ -280,9 +355,10 @@ def make_plant(
     wrenches: Wrenches | None = None,
     servo: JointServo | None = None,
 ) -> SimulatedPlant:
-    """The plant of a scenario's run: `dsys`, which is `scenario.plant(model, options)`, from a
-    state `start` (nx) of the model, with the disturbances and faults of the options and the
-    scenario's sensors. Raises UnknownName and ValueError for options that do not fit.
+    """Create the plant for a run of a scenario. `dsys` must be `scenario.plant(model, options)`.
+    The plant starts from the model's state `start` (nx) and has the scenario's sensors and the
+    disturbances and faults in the options. Raises UnknownName and ValueError for options that do
+    not fit the scenario.
     """
     return SimulatedPlant(
         dsys,

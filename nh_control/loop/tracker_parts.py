@@ -11,8 +11,10 @@ from nh_control.control.trackers import Tracker
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.loop import arming
+from nh_control.loop.error_bounds import ErrorBounds
 from nh_control.loop.hardware_estimate import FilteredState, MeasuredState
-from nh_control.loop.hardware_tracker import HardwareTracker, Timing
+from nh_control.loop.hardware_tracker import Estimate, HardwareTracker, Timing
+from nh_control.loop.joining import Joined, Joining, planned_motion
 from nh_control.loop.planner import HALF_A_STEP, Planner
 from nh_control.loop.reference_sequence import ReferenceSequence
 from nh_control.loop.reports import Report
@@ -21,14 +23,15 @@ from nh_control.loop.tracker_report import TrackerReport
 from nh_control.scenarios import MpcOptions, Scenario, constraints_along, mpc_tracker
 from nh_control.scenarios.driven_joints import DrivenJoint, driven_joints
 from nh_control.scenarios.sensor import SENSORS
+from nh_control.scenarios.user_controller import user_tracker
 
 
 class TrackerParts:
-    """Made from `settings`, by the names of the tracker node's parameters: the `sequence` of
-    references, whose commands the `planner` gives, and their `report`; the states from sensors of
-    a simulation (`sensed`); the tracker and the safety rules of `hardware`; and the joints that
-    the `efforts` of commands act on. Raises ValueError for settings that the scenario, or its
-    model `dsys`, does not support.
+    """Builds a tracker from `settings`, which have the names of the tracker node's parameters. Its
+    parts are the `sequence` of references, the `planner` that computes commands along them, and
+    their `report`; the estimator of states from a simulation's sensors (`sensed`); the tracker and
+    the safety rules for `hardware`; and the joints that the `efforts` in commands act on. Raises
+    ValueError for settings that the scenario or its model `dsys` does not support.
     """
 
     def __init__(
@@ -44,11 +47,17 @@ class TrackerParts:
         if self.is_predictive:
             tracker, self.planner = self._predictive()
         else:
-            tracker = scenario.tracker(dsys, reference, settings["integral"])
-            self.planner = Planner(None)
+            tracker, self.planner = self._reactive(settings["controller"]), Planner(None)
         guidance = scenario.make_guidance(dsys, reference)
         self.sequence = ReferenceSequence(tracker, guidance, self.planner.answer)
-        self.report = TrackerReport(scenario, dsys)
+        self._bounds = ErrorBounds.of(
+            scenario,
+            dsys,
+            reference,
+            warning=settings["error_bounds.warning"],
+            error=settings["error_bounds.error"],
+        )
+        self.report = TrackerReport(scenario, dsys, self._bounds)
         self.sensed: SensedState | None = None
         self.hardware: tuple[HardwareTracker, arming.Safety] | None = None
         if settings["source"] == "hardware":
@@ -69,31 +78,54 @@ class TrackerParts:
             f"{'; for hardware' if self.hardware is not None else ''}"
         )
 
+    def joining(self, joined: Joined) -> Joining:
+        """Return the object that lets the tracker join a simulation late and then calls
+        `joined(leg, text)`.
+        """
+        plan = planned_motion(self._scenario, self.sequence)
+        return Joining(self.sequence, self._bounds, plan, joined)
+
     def make_report(self) -> Report:
-        """The report since the last one."""
+        """Return a report on the time since the last report."""
         self.report.set_leg(self.sequence.leg(self.sequence.step))
         if self.is_predictive:
             self.report.set_planning(self.planner.values(), self.planner.trouble())
         return self.report.make()
+
+    def _reactive(self, controller: str) -> Tracker:
+        """Return LQR or the user's controller with the given name."""
+        scenario, dsys, reference = self._scenario, self._dsys, self._reference
+        if controller == "lqr":
+            return scenario.tracker(dsys, reference, self._settings["integral"])
+        if ":" not in controller:
+            raise ValueError(
+                "parameter 'controller' must be lqr, mpc, path/to/file.py:NAME or module:NAME, "
+                f"got {controller!r}; an external controller replaces this node"
+            )
+        try:
+            return user_tracker(controller, dsys, reference, scenario.holds(reference.name))
+        except OSError as missing:
+            raise ValueError(f"parameter 'controller': {missing}") from missing
 
     def _predictive(self) -> tuple[Tracker, Planner]:
         s, scenario, dsys, reference = self._settings, self._scenario, self._dsys, self._reference
         try:
             options = MpcOptions.of({f.name: s[f"mpc.{f.name}"] for f in fields(MpcOptions)})
             tracker = mpc_tracker(scenario, dsys, reference, options, s["integral"])
-            kept = constraints_along(scenario, dsys, reference.name, options.constraints)
+            constraints = constraints_along(scenario, dsys, reference.name, options.constraints)
         except ValueError as reason:
             raise ValueError(f"controller mpc: {reason}") from reason
+        # None, because the loop waits for every plan in lock-step
         is_simulation, deadline_s = s["source"] == "simulation", s["mpc.deadline_s"]
         if deadline_s == HALF_A_STEP:
             deadline_s = dsys.h / 2
         if s["lockstep"] and is_simulation:
             deadline_s = 0.0
-        margins = ConstraintMargins(dsys, kept)
+        margins = ConstraintMargins(dsys, constraints)
         return tracker, Planner(deadline_s or None, patient=is_simulation, margins=margins)
 
     def _driven(self) -> tuple[DrivenJoint, ...]:
-        """The joints that all inputs drive."""
+        """Return the driven joints, one for each input."""
         system = self._dsys.system
         joints = driven_joints(self._scenario.joints, system, system.nu)
         if len(joints) < system.nu:
@@ -105,9 +137,14 @@ class TrackerParts:
 
     def _hardware(self) -> HardwareTracker:
         s, dsys = self._settings, self._dsys
-        noise = s["hardware.noise"], s["hardware.acceleration"], s["hardware.outlier"]
-        is_filtered = s["hardware.estimator"] == "kalman"
-        estimate = FilteredState(dsys, *noise) if is_filtered else MeasuredState(dsys)
+        estimate: Estimate = MeasuredState(dsys)
+        if s["hardware.estimator"] == "kalman":
+            estimate = FilteredState(
+                dsys,
+                noise=s["hardware.noise"],
+                acceleration=s["hardware.acceleration"],
+                outlier=s["hardware.outlier"],
+            )
         timing = Timing(
             actuation_s=s["hardware.actuation_s"],
             max_age_s=s["hardware.max_age_s"],
@@ -116,14 +153,16 @@ class TrackerParts:
         return HardwareTracker(self.sequence, estimate, timing, body=self._scenario.body)
 
     def _safety(self) -> arming.Safety:
-        """The safety rules from the settings or the scenario."""
+        """Return the safety rules from the settings or the scenario."""
         s, scenario, dsys = self._settings, self._scenario, self._dsys
         error, saturation_s = s["disarm.error"], s["disarm.saturation_s"]
+        # negative values stand for the scenario's values
         if error < 0:
             error = arming.error_limit(scenario, dsys, self._reference)
         if saturation_s < 0:
             saturation_s = scenario.limits.saturation_s
-        limits = arming.Limits(s["disarm.silence_s"], error=error, saturation_s=saturation_s)
+        limits = arming.ArmingLimits(s["disarm.silence_s"], error=error, saturation_s=saturation_s)
+        # AUTO is replaced by the scenario's ranges; other ranges are added
         ranges: list[str] = []
         for text in s["disarm.range"]:
             ranges += scenario.limits.ranges if text == arming.AUTO else (text,)

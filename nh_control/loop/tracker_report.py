@@ -10,6 +10,7 @@ import numpy as np
 
 from nh_control.control import Command
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.loop.error_bounds import ErrorBounds
 from nh_control.loop.reference_sequence import ReferenceLeg
 from nh_control.loop.reports import Refusal, Report
 from nh_control.scenarios import Scenario
@@ -17,10 +18,15 @@ from nh_control.scenarios.error_metrics import error_parts
 
 
 class TrackerReport:
-    """Collects events between reports of a tracker with the model `dsys`."""
+    """Collects the events between two reports on a tracker with the model `dsys`. If the tracking
+    error exceeds the `bounds`, the tracker counts as failed.
+    """
 
-    def __init__(self, scenario: Scenario, dsys: DiscreteSystem):
+    def __init__(
+        self, scenario: Scenario, dsys: DiscreteSystem, bounds: ErrorBounds | None = None
+    ):
         self._scenario, self._dsys = scenario, dsys
+        self._bounds = bounds or ErrorBounds(scenario.tracked(dsys.system.space))
         self._step, self._approximated, self._saturated = -1, 0, 0
         self._limited = np.zeros(dsys.nu, dtype=int)
         self._accepted_goals = 0
@@ -28,7 +34,7 @@ class TrackerReport:
         self._error = np.zeros(dsys.ndx)
         self._parts: tuple[np.ndarray, np.ndarray] | None = None
         self.last: tuple[np.ndarray, Command] | None = None
-        """The target (nx) and the command of the last state."""
+        """The target (nx) and the command for the last state."""
         self._trouble, self._state, self._planning = "", "", ""
         self._more: dict[str, object] = {}
         self._news: dict[str, str] = {}
@@ -39,6 +45,7 @@ class TrackerReport:
         self._since, self._busy_s, self._slowest_s = time.monotonic(), 0.0, 0.0
         self._answers, self._refused, self._goal, self._clipped = 0, 0, "", 0
         self._ages_s: list[float] = []
+        self._largest = 0.0
 
     def accept_goal(self) -> None:
         """Note that a goal or trajectory is followed."""
@@ -50,13 +57,13 @@ class TrackerReport:
         self._goal = reason
 
     def set_status(self, values: Mapping[str, object], state: str) -> None:
-        """Set further values and a warning, from now on."""
+        """Set additional values and a warning for all reports from now on."""
         self._more.update(values)
         self._state = state
 
     def set_planning(self, values: Mapping[str, object], trouble: str) -> None:
-        """Set further values of a predictive tracker, and a warning of the time since the last
-        report.
+        """Set a predictive tracker's additional values, and a warning about the time since the
+        last report.
         """
         self._more.update(values)
         self._planning = trouble
@@ -69,16 +76,19 @@ class TrackerReport:
         self._news.setdefault(f"state refused, {kind.value}", reason)
 
     def set_leg(self, leg: ReferenceLeg) -> None:
-        """Set the leg of the last command, and whether it was followed, held, or over."""
+        """Set the leg that the last command belongs to."""
         self._leg = leg
 
     def add_command(
         self, step: int, x: np.ndarray, target: np.ndarray, command: Command, approximated: int
     ) -> None:
-        """Note a command for a step, at state x (nx) with the target (nx); `approximated` is the
-        number of momenta so far that were not exact.
+        """Note a command for a step, with the state x (nx) and the target (nx). `approximated` is
+        the number of momenta so far that are not exact.
         """
         self._step, self._error, self._approximated = step, command.error, approximated
+        # errors have no meaning after a final state that is not held
+        if not self._is_over:
+            self._largest = max(self._largest, float(self._bounds.size(command.error)))
         self._parts = x, target
         self.last = target, command
         if command.saturated.any():
@@ -102,7 +112,7 @@ class TrackerReport:
         self._ages_s.append(seconds)
 
     def make(self) -> Report:
-        """The report since the last one."""
+        """Return a report on the time since the last report."""
         elapsed = time.monotonic() - self._since
         values = {
             "step": self._step,
@@ -112,6 +122,9 @@ class TrackerReport:
             **self._age(),
             **self._reference(),
             "error_norm": float(np.linalg.norm(self._error)),
+            "error_largest": self._largest,
+            "error_bound_warning": self._bounds.warning,
+            "error_bound_error": self._bounds.error,
             **self._error_parts(),
             **{
                 f"error: {name}": float(value)
@@ -139,7 +152,7 @@ class TrackerReport:
         return Report(level, message, values, dict(self._news))
 
     def _age(self) -> dict[str, float]:
-        """Ages of states since the last report; empty without states."""
+        """Return the ages of the states since the last report; empty without states."""
         if not self._ages_s:
             return {}
         ages_ms = np.array(self._ages_s) * 1e3
@@ -151,19 +164,28 @@ class TrackerReport:
         }
 
     def _reference(self) -> dict[str, object]:
-        """The followed reference, and its remaining time."""
+        """Return the name of the reference and the time that remains."""
         if self._leg is None:
             return {}
         name = self._leg.tracker.reference.name
-        return {"reference": name, "reference_left_s": 0.0 - self._past_s}
+        return {"reference": name, "reference_left_s": 0.0 - self._past_s}  # no -0.0
 
     @property
     def _past_s(self) -> float:
-        """Seconds since the reference's end, negative before it."""
+        """Time (s) since the reference ended; negative while it is running."""
         return 0.0 if self._leg is None else (self._step - self._leg.end) * self._dsys.h
 
+    @property
+    def _is_over(self) -> bool:
+        """Whether the reference has ended and its final state is not held, so that errors have no
+        meaning.
+        """
+        return self._leg is not None and self._past_s > 0 and not self._leg.tracker.hold
+
     def _error_parts(self) -> dict[str, float]:
-        """Sizes of the parts of the last configuration error that have a physical meaning."""
+        """Return the sizes of the parts of the last configuration error that have a physical
+        meaning.
+        """
         if self._parts is None:
             return {}
         q, target = (self._dsys.configuration(x)[None] for x in self._parts)
@@ -171,12 +193,16 @@ class TrackerReport:
         return {f"error of {part.name} ({part.unit})": float(part.values[0]) for part in parts}
 
     def _judge(self) -> tuple[str, str]:
+        # the most serious problem comes first
         if self._state:
             return "warn", self._state
         if self._refused:
             return "error", f"{self._refused} states refused, the last one: {self._trouble}"
         if not self._answers:
             return "warn", "no new states" if self._step >= 0 else "waiting for states"
+        level, beyond = self._bounds.judge(self._largest)
+        if beyond:
+            return level, beyond
         if self._goal:
             return "warn", self._goal
         if self._planning:
@@ -188,7 +214,7 @@ class TrackerReport:
         if self._leg is None or past_s <= 0:
             return "ok", "tracking"
         ended = f"the reference ended {past_s:.3g} s ago"
-        if not self._leg.tracker.hold:
+        if self._is_over:
             return "warn", f"{ended} and is not held: no forces"
         if self._clipped:
             clipped = f"{self._clipped} of {self._answers} commands saturated"

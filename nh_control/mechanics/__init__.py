@@ -1,1 +1,1 @@
-"""Systems as users write them, and the equations of motion that follow without a step."""
+"""Systems as users declare them, and their continuous equations of motion."""

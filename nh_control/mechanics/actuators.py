@@ -1,4 +1,4 @@
-"""Actuators with first-order dynamics whose outputs are the inputs of a system."""
+"""Actuators with first-order dynamics. Their efforts are the inputs of a system."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Law = Callable[..., Returned]
 
 @dataclass(frozen=True)
 class DcMotor(Parameters):
-    """A motor with a gear: with current i, voltage u and the speed `omega` of the joint that it
-    drives, `L i' = u - R i - K n omega`, the torque on the joint is `n K i - n^2 b omega`, and
-    there is `n^2 J omega^2 / 2` more kinetic energy.
+    """A geared motor with current i and voltage u on a joint with speed omega:
+    `L i' = u - R i - K n omega`. The torque on the joint is `n K i - n^2 b omega`, and the rotor
+    adds the kinetic energy `n^2 J omega^2 / 2`.
 
-    With n in rad/m instead of a ratio it drives a joint that slides.
+    For a prismatic joint, n is in rad/m.
     """
 
     resistance: float = parameter(1.0, "ohm", "R of the winding")
@@ -50,14 +50,17 @@ def with_actuators(
     input_limits: np.ndarray | Callable[[Any], np.ndarray] | None = None,
     lagrangian: Callable[..., Returned] | None = None,
 ) -> System:
-    """The system with actuators in front of its inputs: `w' = rate(q, v, w, u)`, `f = force(q, v,
-    effort(q, v, w, u))`.
+    """The system with actuators at its inputs: `w' = rate(q, v, w, u)`,
+    `f = force(q, v, effort(q, v, w, u))`.
 
-    w (n) are the actuators' states, named `states`; they follow the system's coordinates q. u are
-    the new `inputs`, with their units and limits (nu, 2). v is the system's velocity. If the
-    system has parameters p, `rate`, `effort` and `lagrangian` take p last. `lagrangian(q, v)` is
-    added to the system's, for the kinetic energy of a rotor. The new system declares no symmetry.
-    Raises ValueError for a system without inputs, with prescribed or with first-order coordinates.
+    w (n) contains the actuator states named in `states`, which follow the system's coordinates q.
+    v is the system's velocity. u contains the new `inputs`, which have their own units and limits
+    (nu, 2). If the system has parameters p, `rate`, `effort` and `lagrangian` take p as their last
+    argument. `lagrangian(q, v)`, for example the kinetic energy of a rotor, is added to the
+    system's Lagrangian. The new system declares no symmetry.
+
+    Raises ValueError for a system without inputs, and for one with prescribed or first-order
+    coordinates.
     """
     if not system.inputs or system.prescribed or system.first_order:
         raise ValueError(
@@ -94,8 +97,8 @@ def with_actuators(
 
 @dataclass(frozen=True)
 class _BehindActuators:
-    """The functions of a system behind actuators with n states w: of (q, w), (v, w') and the
-    inputs u of the actuators.
+    """The functions of a system whose actuators have n states w. Their arguments are (q, w), (v,
+    w') and the actuator inputs u.
     """
 
     system: System
@@ -110,7 +113,9 @@ class _BehindActuators:
         return self.rate(q[:nq], v[:nw], q[nq:], u, *p)
 
     def efforts(self, q: ca.SX, v: ca.SX, u: ca.SX, *p: Any) -> ca.SX:
-        """The inputs of the system, `effort(q, v, w, u)`; raises ValueError for another number."""
+        """The system's inputs `effort(q, v, w, u)`; raises ValueError for a wrong number of
+        inputs.
+        """
         system, (nq, nw) = self.system, (self.system.space.nq, self.system.space.nw)
         efforts = ca.vertcat(as_expression(self.effort(q[:nq], v[:nw], q[nq:], u, *p)))
         if efforts.shape != (system.nu, 1):
@@ -122,17 +127,18 @@ class _BehindActuators:
 
     def force(self, q: ca.SX, v: ca.SX, u: ca.SX, *p: Any) -> ca.SX:
         system, efforts = self.system, self.efforts(q, v, u, *p)
-        own = q[: system.space.nq], v[: system.space.nw]
-        f = as_expression(_declared(system.force)(*own, efforts, *p))
+        q0, v0 = q[: system.space.nq], v[: system.space.nw]
+        f = as_expression(_declared(system.force)(q0, v0, efforts, *p))
+        # no force on w: first-order coordinates move only by their rates
         return ca.vertcat(f, ca.SX(self.n, 1))
 
     def energy(self, q: ca.SX, v: ca.SX, *p: Any) -> ca.SX:
-        own = q[: self.system.space.nq], v[: self.system.space.nw]
-        added = 0.0 if self.lagrangian is None else self.lagrangian(*own, *p)
-        return as_expression(self.system.lagrangian(*own, *p)) + added
+        q0, v0 = q[: self.system.space.nq], v[: self.system.space.nw]
+        added = 0.0 if self.lagrangian is None else self.lagrangian(q0, v0, *p)
+        return as_expression(self.system.lagrangian(q0, v0, *p)) + added
 
     def at(self, function: Callable[..., Returned], q: ca.SX, *p: Any) -> Returned:
-        """A function of the system's own configuration."""
+        """The value of a function of the configuration without the actuators' states."""
         return function(q[: self.system.space.nq], *p)
 
     def of_configuration(
@@ -142,13 +148,14 @@ class _BehindActuators:
 
 
 def with_lag(system: System, time_constants: Mapping[str, float]) -> System:
-    """The system whose inputs named in `time_constants` (s) follow their commands u late:
-    `tau w' = u - w`, w the effort that acts, `<input>_actual`; names, units and limits of the
-    inputs stay.
+    """The system in which the inputs in `time_constants` (s) follow their commands u with a lag,
+    `tau w' = u - w`. The acting effort w is the coordinate `<input>_actual`. The names, units and
+    limits of the inputs do not change.
 
-    Raises ValueError for names that are no inputs, constants that are not positive, and as
-    `with_actuators`.
+    Raises ValueError for unknown inputs, for constants that are not positive, and for systems that
+    `with_actuators` rejects.
     """
+    # w' = (u - w) / tau for the chosen inputs
     taus = _chosen(system, time_constants)
     if not all(np.isfinite(tau) and tau > 0 for tau in taus.values()):
         raise ValueError(
@@ -176,13 +183,16 @@ def with_lag(system: System, time_constants: Mapping[str, float]) -> System:
 
 
 def with_dc_motors(system: System, motors: Mapping[str, DcMotor]) -> System:
-    """The system whose inputs named in `motors` are made by motors: the input is the voltage
-    `<input>_voltage`, the current `<input>_current` a first-order coordinate, see `DcMotor`.
+    """The system in which motors (see `DcMotor`) produce the inputs in `motors`. The voltage
+    `<input>_voltage` is the new input, and the current `<input>_current` is a first-order
+    coordinate.
 
-    The speed is the one on which the input works, `omega = (df/du_i)^T v`. Raises ValueError for
-    names that are no inputs, forces that are not linear in the inputs, and as `with_actuators`.
+    The speed of the joint is conjugate to the input, `omega = (df/du_i)^T v`. Raises ValueError
+    for unknown inputs, for forces that are not linear in the inputs, and for systems that
+    `with_actuators` rejects.
     """
     chosen = _chosen(system, motors)
+    # rows of motor constants, in input order
     places, n = list(chosen), ca.DM([motor.gear for motor in chosen.values()])
     r, inductance, k, b, j = (
         ca.DM([getattr(motor, name) for motor in chosen.values()])
@@ -192,16 +202,18 @@ def with_dc_motors(system: System, motors: Mapping[str, DcMotor]) -> System:
     def speed(q: ca.SX, v: ca.SX, *p: Any) -> ca.SX:
         u = ca.SX.sym("u", system.nu)
         f = as_expression(_declared(system.force)(q, v, u, *p))
+        # power of input i: u_i omega_i = (df/du_i)^T v u_i
         slope = ca.jacobian(f, u)
         if ca.depends_on(slope, u):
             raise ValueError(
-                f"{system.name}: force must be linear in the inputs {system.inputs} for motors to "
-                "drive them"
+                f"{system.name}: force must be linear in the inputs {system.inputs}, so "
+                "motors can drive them"
             )
         return slope[:, places].T @ v
 
     def effort(q: ca.SX, v: ca.SX, w: ca.SX, u: ca.SX, *p: Any) -> ca.SX:
         acting = ca.SX(u)
+        # torque n K i - n^2 b omega
         acting[places] = n * k * w - n**2 * b * speed(q, v, *p)
         return acting
 
@@ -233,22 +245,22 @@ def with_dc_motors(system: System, motors: Mapping[str, DcMotor]) -> System:
 
 def _declared(function: Callable[..., Returned] | None) -> Callable[..., Returned]:
     if function is None:
-        raise TypeError("a function that the system declares is needed")
+        raise TypeError("expected a function that the system declares, got None")
     return function
 
 
-def _chosen(system: System, given: Mapping[str, Any]) -> dict[int, Any]:
-    """The values by the places of their inputs, in the order of the inputs."""
-    unknown = [name for name in given if name not in system.inputs]
-    if unknown or not given:
+def _chosen(system: System, values: Mapping[str, Any]) -> dict[int, Any]:
+    """The values by input index, in input order."""
+    unknown = [name for name in values if name not in system.inputs]
+    if unknown or not values:
         raise ValueError(
-            f"{system.name}: expected some of the inputs {system.inputs}, got {list(given)}"
+            f"{system.name}: expected some of the inputs {system.inputs}, got {list(values)}"
         )
-    return {i: given[name] for i, name in enumerate(system.inputs) if name in given}
+    return {i: values[name] for i, name in enumerate(system.inputs) if name in values}
 
 
 def _padded(matrix: Returned, right: int = 0, below: int = 0) -> ca.SX:
-    """A matrix with columns and rows of zeros after its own."""
-    own = as_expression(matrix)
-    rows, columns = own.shape
-    return ca.blockcat([[own, ca.SX(rows, right)], [ca.SX(below, columns), ca.SX(below, right)]])
+    """The matrix with columns and rows of zeros appended."""
+    block = as_expression(matrix)
+    rows, columns = block.shape
+    return ca.blockcat([[block, ca.SX(rows, right)], [ca.SX(below, columns), ca.SX(below, right)]])

@@ -1,4 +1,4 @@
-"""The almost-Poisson structure of a system with velocity constraints, on D* [celledoni2016 2]."""
+"""The almost-Poisson structure on D* for a system with velocity constraints [celledoni2016 2]."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from nh_control.numerics.linear_solves import factorized
 
 
 class AlmostPoisson:
-    """`zeta' = Pi(zeta) grad H(zeta) + (0, X^T f)`, `Pi = [[0, X], [-X^T, -K]]`, of zeta = (q,
-    rho), `rho = X(q)^T p`, for any basis X(q) of the admissible velocities [celledoni2016 (8)].
+    """The equations of motion `zeta' = Pi(zeta) grad H(zeta) + (0, X^T f)` with
+    `Pi = [[0, X], [-X^T, -K]]`, zeta = (q, rho) and `rho = X(q)^T p`, for any basis X(q) of the
+    admissible velocities [celledoni2016 (8)].
 
-    `H = rho . y - L(q, X y)`, `X^T dL/dv(q, X y) = rho`, hence `dH/drho = y`, and
-    `dH/dq = -dL/dq - W y`, `K = X^T W - W^T X + X^T P X` with `W_ib = p . dX_b/dq_i`,
-    `P_ij = p . [e_i, e_j]`, p = dL/dv: K_ab = C_ab^c rho_c = p . [X_a, X_b]. Derivatives by q are
-    along trivialized variations, so that everything holds on Lie groups with velocities in the
-    body frame, whose bracket is in P, and on spheres with velocities in R^3, where X is smooth
-    about every chart's center, see `Chart.moving_frame`. The Lagrangian may have terms linear
-    in v.
+    `H = rho . y - L(q, X y)` with `X^T dL/dv(q, X y) = rho`. Hence `dH/drho = y` and
+    `dH/dq = -dL/dq - W y`. `K = X^T W - W^T X + X^T P X` with `W_ib = p . dX_b/dq_i`,
+    `P_ij = p . [e_i, e_j]` and p = dL/dv. Hence K_ab = C_ab^c rho_c = p . [X_a, X_b]. Derivatives
+    with respect to q are taken along trivialized variations. Therefore, the equations hold on Lie
+    groups with velocities in the body frame, whose bracket is in P. They also hold on spheres with
+    velocities in R^3, where X is smooth about every chart's center (see `Chart.moving_frame`). The
+    Lagrangian may have terms linear in v.
 
-    Prescribed coordinates with the velocities w are further quasi-velocities, `v = X y + C w`:
-    H depends on w, and their part of zeta' is w. With multipliers lam of holonomic constraints
-    h(q) the functions are those of the augmented energy `H + lam . h`.
+    The velocities w of prescribed coordinates are additional quasi-velocities, `v = X y + C w`: H
+    depends on w, and the part of zeta' for these coordinates is w. With multipliers lam of
+    holonomic constraints h(q), all functions use the augmented energy `H + lam . h`.
 
-    Written for `System.lagrangian_at` and its mass matrix, not for the Lagrangian's gradient
-    alone. With a `spacing` dX is a central difference along every variation
+    The expressions need `System.lagrangian_at` and its mass matrix; the Lagrangian's gradient is
+    not sufficient. With a `spacing`, dX is a central difference along every variation
     [celledoni2016 Remark 3.5].
     """
 
@@ -44,13 +45,15 @@ class AlmostPoisson:
         return self._at(q, rho, w, lam, "energy")
 
     def momentum(self, q: ca.SX, rho: ca.SX) -> ca.SX:
-        """The momentum p = dL/dv (nw) of the admissible velocity with `X^T p = rho`."""
+        """The momentum p = dL/dv (nw) for the admissible velocity that satisfies `X^T p = rho`."""
         return self._at(q, rho, None, None, "momentum")
 
     def local(
         self, chart: Chart, w: ca.SX | None = None, lam: ca.SX | None = None
     ) -> LocalStructure:
-        """The same in a chart, at velocities w of prescribed coordinates and multipliers lam."""
+        """The structure in a chart, at velocities w of prescribed coordinates and
+        multipliers lam.
+        """
         return LocalStructure(self, chart, w, lam)
 
     def gradient(
@@ -65,15 +68,15 @@ class AlmostPoisson:
         return self.basis(q) @ y + (0 if w is None else self._prescribed_basis(q) @ w)
 
     def bracket(self, q: ca.SX, rho: ca.SX, w: ca.SX | None = None) -> ca.SX:
-        """K(q, rho), (nrho, nrho), with further columns `p . [X_a, C_b]` for w."""
+        """K(q, rho), (nrho, nrho), with additional columns `p . [X_a, C_b]` for w."""
         n = rho.shape[0]
         entries = self._at(q, rho, w, None, "bracket")
         return ca.reshape(entries, n, n + len(self.system.prescribed))
 
     def kinetic_covector(self, chart: Chart, rho: ca.SX, change: ca.SX, h: ca.SX) -> ca.SX:
-        """`W D = (M d / h^2, (X^T M X)^{-1} r)` of a change D = (d, r) of (q, rho) in h at a
-        chart's center: D . W D, twice the kinetic energies of the velocity d / h and of the
-        momentum r, is an energy.
+        """The covector `W D = (M d / h^2, (X^T M X)^{-1} r)` for a change D = (d, r) in (q, rho)
+        during h at the center of a chart. D . W D is twice the sum of the kinetic energies for the
+        velocity d / h and for the momentum r.
         """
         nw, nv, x = self.system.space.nw, self.system.space.nv, self.basis(chart.center)
         mass = ca.reshape(self._at(chart.center, rho, None, None, "mass"), nw, nw)
@@ -81,9 +84,10 @@ class AlmostPoisson:
         return ca.vertcat(of_velocity, ca.solve(x.T @ mass @ x, change[nv:]))
 
     def normal(self, q: ca.SX, rho: ca.SX, w: ca.SX | None = None) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """Of holonomic constraints: `J = Dh X` (k, nrho), `G = J (X^T M X)^{-1} J^T` (k, k), and
-        `Dh v` (k).
+        """`J = Dh X` (k, nrho), `G = J (X^T M X)^{-1} J^T` (k, k) and `Dh v` (k) for the holonomic
+        constraints.
         """
+        # three matrices in one vector, column by column
         n, k = rho.shape[0], self.system.n_holonomic_constraints
         entries = self._at(q, rho, w, None, "holonomic", "gram", "slip")
         parts = ca.vertsplit(entries, [0, k * n, k * (n + k), k * (n + k + 1)])
@@ -91,12 +95,12 @@ class AlmostPoisson:
 
     def _at(self, q: ca.SX, rho: ca.SX, w: ca.SX | None, lam: ca.SX | None, *names: str) -> ca.SX:
         symbols, expressions = self._expressions
-        wanted = ca.vertcat(*(ca.vec(ca.densify(expressions[name])) for name in names))
+        stacked = ca.vertcat(*(ca.vec(ca.densify(expressions[name])) for name in names))
         rest = (
             ca.SX.zeros(symbol.shape[0]) if value is None else value
             for symbol, value in zip(symbols[2:], (w, lam))
         )
-        return ca.substitute(wanted, ca.vertcat(*symbols), ca.vertcat(q, rho, *rest))
+        return ca.substitute(stacked, ca.vertcat(*symbols), ca.vertcat(q, rho, *rest))
 
     @cached_property
     def _expressions(self) -> tuple[tuple[ca.SX, ca.SX, ca.SX, ca.SX], dict[str, ca.SX]]:
@@ -107,12 +111,14 @@ class AlmostPoisson:
         x, c = self.basis(q), self._prescribed_basis(q)
         rho = ca.SX.sym("rho", x.shape[1])
         lagrangian = self._augmented(q, v, lam)
+        # X^T (M (X y + C w) + L_v(q, 0)) = rho
         mass, p0 = ca.hessian(lagrangian, v)
         p0 = ca.substitute(p0, v, ca.SX.zeros(space.nw)) + mass @ (c @ w)
         solve = self._solver(q, x, mass)
         y = solve(rho - x.T @ p0)
         velocity = x @ y + c @ w
         p = mass @ (x @ y) + p0
+        # W of all columns of (X, C); X^T W - W^T X + X^T P X
         both = ca.horzcat(x, c)
         derivatives = self._basis_derivatives(q, p)
         gradient_q = trivialized_jacobian(space, q, lambda q: self._augmented(q, v, lam)).T
@@ -134,13 +140,13 @@ class AlmostPoisson:
         return (q, rho, w, lam), expressions
 
     def _augmented(self, q: ca.SX, v: ca.SX, lam: ca.SX) -> ca.SX:
-        """`L - lam . h`, whose energy is the augmented one."""
+        """`L - lam . h`, the Lagrangian of the augmented energy."""
         lagrangian = self.system.lagrangian_at(q, v)
         return lagrangian - ca.dot(lam, self.system.holonomic(q)) if lam.numel() else lagrangian
 
     def _prescribed_basis(self, q: ca.SX) -> ca.SX:
-        """C(q), (nw, prescribed): the velocities that unit velocities of prescribed coordinates
-        bring with them.
+        """C(q), (nw, prescribed): the velocities that unit velocities of the prescribed
+        coordinates cause.
         """
         w = ca.SX.sym("w", len(self.system.prescribed))
         if not w.numel():
@@ -148,11 +154,12 @@ class AlmostPoisson:
         return self.system.space.frame(q) @ ca.jacobian(self.system.mechanics.particular(q, w), w)
 
     def _solver(self, q: ca.SX, x: ca.SX, mass: ca.SX) -> Callable[[ca.SX], ca.SX]:
-        """y of rho with `X^T M X y = rho`.
+        """The function that solves `X^T M X y = rho` for y.
 
-        With few constraints X^T M X is dense where M and A are not: then v = X y is found from
-        `M v + A^T lam = p,  A v = 0` with any p that has `X^T p = rho`, here one of independent
-        momenta. Expressions grow as n^2, not n^3.
+        With few constraints, X^T M X is dense even if M and A are sparse. Then v = X y is the
+        solution of `M v + A^T lam = p,  A v = 0`, where p is any momentum with `X^T p = rho`.
+        Here, only the independent components of p are nonzero. The size of the expressions grows
+        as n^2, not n^3.
         """
         system = self.system
         n_constraints, nrho = system.n_velocity_constraints, system.nrho
@@ -160,20 +167,21 @@ class AlmostPoisson:
         if not (flat and 0 < 2 * n_constraints < nrho == x.shape[1]):
             return factorized(x.T @ mass @ x)
         places = system.mechanics.elimination.independent
-        own, a = ca.sparsify(ca.simplify(x[places, :])), system.constraint_matrix(q)
+        independent_rows, a = ca.sparsify(ca.simplify(x[places, :])), system.constraint_matrix(q)
 
         def solve(rho: ca.SX) -> ca.SX:
+            # v = M^{-1} (p - A^T (A M^{-1} A^T)^{-1} A M^{-1} p)
             p = ca.SX(x.shape[0], rho.shape[1])
-            p[places, :] = ca.solve(own.T, rho)
+            p[places, :] = ca.solve(independent_rows.T, rho)
             solved = ca.solve(mass, ca.horzcat(p, a.T))
             unconstrained, reaction = solved[:, : rho.shape[1]], solved[:, rho.shape[1] :]
             v = unconstrained - reaction @ ca.solve(a @ reaction, a @ unconstrained)
-            return ca.solve(own, v[places, :])
+            return ca.solve(independent_rows, v[places, :])
 
         return solve
 
     def _basis_derivatives(self, q: ca.SX, p: ca.SX) -> ca.SX:
-        """W, (nw, nrho + prescribed)."""
+        """W (nw, nrho + prescribed), with p held constant."""
         space, frozen = self.system.space, ca.SX.sym("p", self.system.space.nw)
 
         def both(q: ca.SX) -> ca.SX:
@@ -182,6 +190,7 @@ class AlmostPoisson:
         if self._spacing is None:
             derivatives = trivialized_jacobian(space, q, lambda q: both(q).T @ frozen).T
             return ca.substitute(derivatives, frozen, p)
+        # central differences: p . (X(q + d) - X(q - d)) / (2 spacing)
         rows = []
         for step in ca.horzsplit(self._spacing * ca.SX.eye(space.nv)):
             ahead, behind = (both(space.retract(q, d)) for d in (step, -step))
@@ -190,7 +199,7 @@ class AlmostPoisson:
 
 
 class LocalStructure:
-    """An almost-Poisson structure in the coordinates zeta = (d, rho) of a chart."""
+    """An almost-Poisson structure in the local coordinates zeta = (d, rho) of a chart."""
 
     def __init__(
         self,
@@ -204,7 +213,7 @@ class LocalStructure:
 
     @cached_property
     def curved(self) -> list[int]:
-        """Places of the coordinates d in which H may be anything but quadratic."""
+        """The indices of the coordinates d on which H may depend other than quadratically."""
         d = ca.SX.sym("d", self._n)
         rho = ca.SX.sym("rho", self.structure.basis(self.chart.center).shape[1])
         depends = ca.which_depends(self.energy(ca.vertcat(d, rho)), d, 1, False)
@@ -212,32 +221,35 @@ class LocalStructure:
 
     def energy(self, zeta: ca.SX) -> ca.SX:
         """H(zeta)."""
-        return self.structure.energy(*self._place(zeta), self._w, self._lam)
+        q, rho = self._place(zeta)
+        return self.structure.energy(q, rho, self._w, self._lam)
 
     def gradient(self, zeta: ca.SX) -> ca.SX:
         """dH/dzeta, (nv + nrho)."""
-        gradient_q, y = self.structure.gradient(*self._place(zeta), self._w, self._lam)
+        q, rho = self._place(zeta)
+        gradient_q, y = self.structure.gradient(q, rho, self._w, self._lam)
         return ca.vertcat(self.chart.covector(zeta[: self._n], gradient_q), y)
 
     def constraint_gradient(self, zeta: ca.SX) -> ca.SX:
-        """Derivatives of the holonomic constraints by d, (nv, k)."""
+        """The derivatives (nv, k) of the holonomic constraints with respect to d."""
         (q, _), system = self._place(zeta), self.structure.system
         slope = trivialized_jacobian(system.space, q, system.holonomic)
         return self.chart.covector(zeta[: self._n], slope.T)
 
     def kinetic_covector(self, zeta: ca.SX, change: ca.SX, h: ca.SX) -> ca.SX:
-        """The covector of a change at the chart's center, where d = 0 in zeta."""
+        """The covector for a change at the center of the chart, where d = 0 in zeta."""
         return self.structure.kinetic_covector(self.chart, zeta[self._n :], change, h)
 
     def rate(self, zeta: ca.SX, gradient: ca.SX, u: ca.SX) -> ca.SX:
-        """`Pi(zeta) gradient + (0, X^T f(q, v, u))`, `v = X gradient_rho`, so that
-        `gradient . rate = f . v`: with a discrete gradient the energy grows by the work alone.
-        With prescribed velocities w, `v = X gradient_rho + C w`.
+        """`Pi(zeta) gradient + (0, X^T f(q, v, u))` with `v = X gradient_rho`. Then
+        `gradient . rate = f . v`, so with a discrete gradient, the energy changes only by the work
+        of f. With prescribed velocities w, `v = X gradient_rho + C w`.
         """
         (q, rho), d = self._place(zeta), zeta[: self._n]
         x, t = self.structure.basis(q), self.chart.inverse_tangent(d)
         y = gradient[self._n :]
         v = self.structure.velocity(q, y, self._w)
+        # rho' = X^T (f - T^T dH/dd) - K y, with T = dd/dq along the frame
         f = self.structure.system.generalized_force(q, v, u) - t.T @ gradient[: self._n]
         k = self.structure.bracket(q, rho, self._w)
         moving = y if self._w is None else ca.vertcat(y, self._w)

@@ -1,4 +1,4 @@
-"""Checks of a new system: shapes, independent constraints, a regular mass matrix."""
+"""Checks for a new system: shapes, independent constraints and a regular mass matrix."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nh_control.mechanics.lagrangian_system import LagrangianSystem
 from nh_control.mechanics.mechanics import Mechanics
 from nh_control.mechanics.requirements import require_shape, require_solution
 from nh_control.mechanics.symmetry_checks import check_symmetry
-from nh_control.numerics.expressions import contains_nan, require_written_out
+from nh_control.numerics.expressions import NoValue, contains_nan, require_written_out
 
 WRITTEN = {
     "lagrangian": ("q, v", "lagrangian_at"),
@@ -30,13 +30,13 @@ WRITTEN = {
     "friction_factor": ("q, u", "friction_factor_at"),
     "first_order_rate": ("q, v, u", "rate_at"),
 }
-"""The functions of a user: their arguments, followed by parameters p if there are some, and the
-method of a system that calls them.
+"""The user's functions: their arguments, followed by the parameters p if there are any, and the
+system's method that calls them.
 """
 SINGULAR = 1e-14
-"""Eigenvalue of the scaled mass matrix below which it counts as singular."""
+"""The scaled mass matrix counts as singular if its smallest eigenvalue is below this value."""
 LONGEST = 200
-"""Number of letters of CasADi's messages that are shown."""
+"""Maximum number of characters that are shown from a CasADi message."""
 HINTS = {
     "velocity_constraint": "it is the matrix A of A(q) v = b(q); a constraint that is not linear "
     "in v is not supported"
@@ -48,24 +48,24 @@ ON_TIME = (
 
 
 def check_declaration(system: LagrangianSystem) -> None:
-    """Raise ValueError or TypeError for fields of a system that do not fit each other."""
+    """Raise ValueError or TypeError if fields of a system contradict each other."""
     for field in ("inputs", "input_units", "prescribed", "first_order", "first_order_units"):
         if isinstance(value := getattr(system, field), str):
             raise TypeError(
-                f"{system.name}: {field} must be a tuple of texts, got the text {value!r}; write "
-                f"({value!r},)"
+                f"{system.name}: {field} must be a tuple of strings, got the string {value!r}; "
+                f"write ({value!r},)"
             )
     _require_companions(system)
-    system.nominal_configuration  # noqa: B018  (refuses a wrong one)
+    system.nominal_configuration  # noqa: B018  (access raises the error)
     _require_prescribed_last(system)
     first_order_checks.check_names(system)
-    system.input_bounds  # noqa: B018  (refuses wrong ones)
+    system.input_bounds  # noqa: B018  (access raises the error)
     check_contacts(system)
 
 
 def check_mechanics(system: LagrangianSystem, mechanics: Mechanics) -> None:
-    """Raise ValueError where the functions of a system have wrong shapes, its constraints depend
-    on each other or its mass matrix is singular, and TypeError for a function of other arguments.
+    """Raise ValueError if a system's functions have wrong shapes, if its constraints are dependent
+    or if its mass matrix is singular. Raise TypeError if a function takes wrong arguments.
     """
     written = {
         what: _expression(system, what) for what in WRITTEN if getattr(system, what) is not None
@@ -81,6 +81,7 @@ def check_mechanics(system: LagrangianSystem, mechanics: Mechanics) -> None:
     if "friction_factor" in written:
         require_shape(system, "friction_factor", written["friction_factor"], (1, 1))
     first_order_checks.check_equations(system)
+    # L is quadratic in v if L_vv does not depend on v
     mass = ca.hessian(written["lagrangian"], v)[0]
     if ca.depends_on(mass, v):
         raise ValueError(
@@ -97,6 +98,7 @@ def check_mechanics(system: LagrangianSystem, mechanics: Mechanics) -> None:
     require_independent_velocity_constraints(system)
     _require_freedom(system)
     _require_holonomic_freedom(system)
+    # the basis solves A X = 0, and X^T M X is positive definite
     (x,) = mechanics.at_signs([mechanics.admissible_basis(q)], q)
     require_shape(system, "distribution", x, (system.space.nw, system.nrho))
     require_solution(system, q, x, "distribution(q)")
@@ -106,7 +108,7 @@ def check_mechanics(system: LagrangianSystem, mechanics: Mechanics) -> None:
 
 
 def _require_companions(system: LagrangianSystem) -> None:
-    """Raise ValueError where one of the system's fields asks for another one."""
+    """Raise ValueError if a field of the system needs another field that is missing."""
     if system.inputs and system.force is None:
         raise ValueError(f"{system.name}: inputs {system.inputs} need a force(q, v, u)")
     if system.input_units and len(system.input_units) != system.nu:
@@ -114,35 +116,37 @@ def _require_companions(system: LagrangianSystem) -> None:
             f"{system.name}: {system.nu} inputs but {len(system.input_units)} input_units"
         )
     if system.distribution is not None and system.velocity_constraint is None:
-        raise ValueError(f"{system.name}: a distribution needs the velocity_constraint it solves")
+        raise ValueError(
+            f"{system.name}: a distribution needs the velocity_constraint it satisfies"
+        )
     if system.velocity_drift is not None and system.velocity_constraint is None:
         raise ValueError(f"{system.name}: a velocity_drift needs its velocity_constraint")
     if system.space.nw != system.space.nv and system.distribution is not None:
         raise ValueError(
             f"{system.name}: a distribution is not possible on a space with spheres, whose bases "
-            "turn; leave it out, a basis follows from velocity_constraint"
+            "rotate; omit it, a basis follows from velocity_constraint"
         )
 
 
 def _require_arguments(system: LagrangianSystem, what: str) -> None:
-    """Raise TypeError unless a function takes the arguments that it is called with."""
-    wanted = WRITTEN[what][0] + ("" if system.parameters is None else ", p")
-    count = wanted.count(",") + 1
+    """Raise TypeError unless a function takes the arguments with which it is called."""
+    expected = WRITTEN[what][0] + ("" if system.parameters is None else ", p")
+    count = expected.count(",") + 1
     try:
         inspect.signature(getattr(system, what)).bind(*(None,) * count)
     except ValueError:
-        return  # the signature of a built-in function is unknown
+        return  # built-in functions have no signature
     except TypeError as problem:
         hints = [HINTS[what]] if what in HINTS else []
         raise TypeError(
-            f"{system.name}: {what} must be a function {what}({wanted}) of {count} "
+            f"{system.name}: {what} must be a function {what}({expected}) of {count} "
             f"argument{'s' * (count > 1)}: {problem}; " + "; ".join([*hints, ON_TIME])
         ) from None
 
 
 def _expression(system: LagrangianSystem, what: str) -> ca.SX:
-    """Value of a function at the system's symbols; raises ValueError if it fails for expressions
-    or returns NaN, as functions of `math` do.
+    """The value of a function at the system's symbols. Raises ValueError if the function fails for
+    expressions or returns NaN, as `math` functions do.
     """
     _require_arguments(system, what)
     arguments, method = WRITTEN[what]
@@ -153,6 +157,8 @@ def _expression(system: LagrangianSystem, what: str) -> ca.SX:
     )
     try:
         expression = getattr(system, method)(*(symbols[name] for name in arguments.split(", ")))
+    except NoValue as nothing:
+        raise ValueError(f"{system.name}: {what}({arguments}): {nothing}") from None
     except (RuntimeError, NotImplementedError) as problem:
         reason = " ".join(str(problem).split())[:LONGEST]
         raise ValueError(
@@ -161,27 +167,29 @@ def _expression(system: LagrangianSystem, what: str) -> ca.SX:
     require_written_out(f"{system.name}: {what}({arguments})", expression)
     if contains_nan(expression):
         raise ValueError(
-            f"{system.name}: {what}({arguments}) contains NaN where an expression is "
-            f"expected; {remedy}"
+            f"{system.name}: {what}({arguments}) must be an expression, got NaN in it; {remedy}"
         )
     return expression
 
 
 def _require_freedom(system: LagrangianSystem) -> None:
-    """Constraints must leave a velocity, or one that prescribed coordinates fix."""
+    """Raise ValueError unless the velocity constraints leave a free velocity. Prescribed
+    coordinates may determine all velocities.
+    """
+    # velocities that constraints may determine
     free = system.space.nv - len(system.first_order) - len(system.prescribed)
     determined = system.prescribed and system.n_velocity_constraints == free
     if system.n_velocity_constraints >= free and not determined:
-        kept = "not prescribed or of first order" if system.first_order else "not prescribed"
+        kind = "not prescribed or of first order" if system.first_order else "not prescribed"
         raise ValueError(
             f"{system.name}: the {system.n_velocity_constraints} rows of velocity_constraint "
-            f"leave no motion for the {free} velocities that are {kept}; drop rows"
+            f"leave no motion for the {free} velocities that are {kind}; drop rows"
         )
 
 
 def _require_positive(system: LagrangianSystem, mass: ca.SX) -> None:
-    """The mass matrix on the admissible velocities must be positive definite at the nominal
-    configuration.
+    """Raise ValueError unless the mass matrix on the admissible velocities is positive definite at
+    the nominal configuration.
     """
     nominal = system.nominal_configuration
     reduced = system.value(mass, nominal)
@@ -197,16 +205,17 @@ def _require_positive(system: LagrangianSystem, mass: ca.SX) -> None:
     )
     raise ValueError(
         f"{system.name}: the mass matrix on the admissible velocities is {kind} at q = "
-        f"{nominal.tolist()}: {reduced.tolist()}; give every admissible velocity a kinetic energy "
-        "greater than zero (the Lagrangian is kinetic less potential energy), constrain it, or "
-        "give a regular configuration, `nominal`"
+        f"{nominal.tolist()}: {reduced.tolist()}; every admissible velocity needs a positive "
+        "kinetic energy (the Lagrangian is kinetic minus potential energy); add it, constrain the "
+        "velocity, or set `nominal` to a regular configuration"
     )
 
 
 def scaled_spectrum(mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues and eigenvectors of a mass matrix with velocities scaled to unit masses,
-    `M_ij / sqrt(M_ii M_jj)`, so that units and ratios of masses do not matter.
+    """Eigenvalues and eigenvectors of the mass matrix scaled to unit masses,
+    `M_ij / sqrt(M_ii M_jj)`. They do not depend on units or mass ratios.
     """
+    # D^{-1/2} M D^{-1/2} with D = diag M
     scale = 1 / np.sqrt(np.diag(mass))
     values, vectors = np.linalg.eigh(scale[:, None] * mass * scale)
     return values, vectors
@@ -223,21 +232,22 @@ def _require_prescribed_last(system: LagrangianSystem) -> None:
 
 
 def _require_matrix_of_q(system: LagrangianSystem, q: ca.SX) -> None:
-    """The matrix of the constraints is a function of q and the parameters alone."""
+    """Raise ValueError if the constraint matrix depends on anything but q and the parameters."""
     if system.velocity_constraint is None:
         return
+    # free symbols: variables that are not arguments
     known, a = [q, system.parameter_symbols], system.constraint_matrix(q)
     others = ca.Function("matrix", known, [a], {"allow_free": True}).free_sx()
     if others:
-        wanted = "A(q)" if system.parameters is None else "A(q, p)"
+        expected = "A(q)" if system.parameters is None else "A(q, p)"
         raise ValueError(
-            f"{system.name}: velocity_constraint depends on {others}, which are none of its "
-            f"arguments; it must be the matrix {wanted} of A(q) v = b(q), without v"
+            f"{system.name}: velocity_constraint depends on {others}, which are not its "
+            f"arguments; it must be the matrix {expected} of A(q) v = b(q), without v"
         )
 
 
 def _require_holonomic_freedom(system: LagrangianSystem) -> None:
-    """Holonomic constraints must leave a motion."""
+    """Raise ValueError if there are more holonomic constraints than admissible velocities."""
     count = system.n_holonomic_constraints - system.n_redundant
     if count > system.nrho:
         raise ValueError(

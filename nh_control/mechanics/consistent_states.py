@@ -1,4 +1,4 @@
-"""Configurations, velocities and equilibria that agree with a system's holonomic constraints."""
+"""Configurations, velocities and equilibria that satisfy a system's holonomic constraints."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import null_space
 
+from nh_control.geometry.space import rotation_hint
 from nh_control.mechanics.lagrangian import inertia
 from nh_control.mechanics.system import System
 from nh_control.numerics import newton
 
 TOLERANCE = 1e-12
-"""Tolerance of IPOPT for the constraints, and for the balance of forces relative to the forces."""
+"""IPOPT's tolerance for the constraints, and for the sum of the forces relative to the forces."""
 
 OPTIONS: dict[str, Any] = {
     "ipopt": {"tol": TOLERANCE, "constr_viol_tol": TOLERANCE, "print_level": 0, "sb": "yes"},
@@ -23,26 +23,26 @@ OPTIONS: dict[str, Any] = {
 }
 
 SETTLED = 1e-8
-"""Largest change, in local coordinates, when a minimum is searched again from itself."""
+"""Maximum change, in local coordinates, when the search is restarted at a minimum."""
 
 SINGULAR = 1e12
-"""Condition number above which constraints count as dependent."""
+"""Condition number above which constraints are considered dependent."""
 
 CONSISTENT, CLOSE = 1e-8, 1e-10
-"""Bounds for a configuration that counts as satisfying the constraints: residuals relative to the
-sizes of their terms, and its distance from the constraints relative to the distance from the
-origin.
+"""Tolerances for a configuration that satisfies the constraints. CONSISTENT limits the residuals
+relative to the sizes of their terms. CLOSE limits the distance from the constraints relative to
+the distance from the origin.
 """
 
 FLAT, NUDGE, MAX_ROUNDS = 1e-9, 1e-2, 10
-"""Curvature relative to the largest that counts as zero; length of the step off a maximum, in
-local coordinates; largest number of solutions.
+"""Curvature, relative to the largest one, that counts as zero; length of the step away from a
+maximum, in local coordinates; maximum number of solutions.
 """
 
 
 class NotConsistent(ValueError):
-    """Constraints or an equilibrium could not be met; carries the `residual` (of
-    every equation) and the configuration `q` reached.
+    """Raised if the constraints cannot be satisfied or if there is no equilibrium. The attributes
+    are the `residual` of every equation and the last configuration `q`.
     """
 
     def __init__(self, message: str, residual: np.ndarray, q: np.ndarray):
@@ -56,13 +56,13 @@ def satisfy_constraints(
     fixed: Sequence[str] | None = None,
     scale: Mapping[str, float] | None = None,
 ) -> np.ndarray:
-    """Configuration closest to q (nq) that satisfies the constraints,
+    """The configuration closest to q (nq) that satisfies the constraints,
     `min |local(q, q1) / scale|^2 / 2  subject to  h(q1) = 0`.
 
-    Coordinates named in `fixed` (None: the prescribed ones) keep their values; `scale` has their
-    typical changes by name, 1 m or 1 rad where it has none: a system of 1 um or 1 km needs it.
-    Raises NotConsistent with the residuals, ValueError for an unknown name or a scale of 0 or
-    less.
+    Coordinates in `fixed` (by default the prescribed ones) keep their values. `scale` contains
+    typical changes of the coordinates by name, by default 1 m or 1 rad. A system with a size of 1
+    um or 1 km needs it. Raises NotConsistent with the residuals, and ValueError for an unknown
+    name or a scale that is not positive.
     """
     start, sizes = ca.SX(_configuration(system, q)), _sizes(system, scale)
     return _minimum(
@@ -81,14 +81,15 @@ def minimize_potential_energy(
     fixed: Sequence[str] | None = None,
     scale: Mapping[str, float] | None = None,
 ) -> np.ndarray:
-    """Configuration of least potential energy near q (nq),
-    `min V(q1) = -L(q1, 0)  subject to  h(q1) = 0`: a stable equilibrium without forces.
+    """A configuration of minimal potential energy near q (nq), which is a stable equilibrium in
+    the absence of forces: `min V(q1) = -L(q1, 0)  subject to  h(q1) = 0`.
 
-    From a maximum or a saddle it moves along the most negative second derivative; a direction
-    without one, such as at a maximum of `-q^4`, is not left. Coordinates named in `fixed` (None:
-    the prescribed ones) keep their values; `scale` is as for `satisfy_constraints`; q need not
-    satisfy the constraints. Raises NotConsistent with the residuals where there is no minimum,
-    ValueError for an unknown name or a scale of 0 or less.
+    The search leaves a maximum or a saddle along the most negative second derivative, but not
+    along a direction in which the second derivative is zero, as at the maximum of `-q^4`.
+    Coordinates in `fixed` (by default the prescribed ones) keep their values. For `scale`, see
+    `satisfy_constraints`. q need not satisfy the constraints. Raises NotConsistent with the
+    residuals if there is no minimum, and ValueError for an unknown name or a scale that is not
+    positive.
     """
     rest = ca.SX.zeros(system.space.nw)
     return _minimum(
@@ -102,12 +103,13 @@ def minimize_potential_energy(
 
 
 def consistent_velocity(system: System, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-    """Projection of a velocity v (nw) onto the constraints in the mass metric, `Dh v = Dh_dyn
-    v_dyn + Dh_kin v_kin = 0`; prescribed velocities stay.
+    """The projection of a velocity v (nw) onto the constraints
+    `Dh v = Dh_dyn v_dyn + Dh_kin v_kin = 0` in the mass metric. Prescribed velocities do not
+    change.
 
-    The result is `v_dyn + M^{-1} Dh_dyn^T mu`. The momenta of both velocities differ by impulses
-    of the constraints, which do not change a step. Raises NotConsistent with h(q) if q (nq) does
-    not satisfy the constraints, or if they are dependent.
+    The result is `v_dyn + M^{-1} Dh_dyn^T mu`. The momenta for the two velocities differ by
+    constraint impulses, which do not affect a step. Raises NotConsistent with h(q) if q (nq) does
+    not satisfy the constraints or if the constraints are dependent.
     """
     q, v = _configuration(system, q), np.array(v, dtype=float)
     if v.shape != (system.space.nw,) or not np.isfinite(v).all():
@@ -123,12 +125,13 @@ def consistent_velocity(system: System, q: ArrayLike, v: ArrayLike) -> np.ndarra
     matrix, momentum, basis, prescribed = (np.asarray(value) for value in values)
     h, n = np.asarray(h)[:, 0], system.nrho
     require_consistent(system, q)
+    # S = Dh M^{-1} Dh^T from the blocks of the KKT matrix of the inertia
     inverse = matrix[n:, :n] @ np.linalg.solve(matrix[:n, :n], matrix[:n, n:])
     condition = _condition(inverse, system.n_redundant)
     if not condition <= SINGULAR:
         raise NotConsistent(
-            f"{system.name}: the constraints are dependent at q, condition number of Dh M^-1 "
-            f"Dh^T {condition:.1e}; drop some",
+            f"{system.name}: the constraints are dependent at q, Dh M^-1 Dh^T has the condition "
+            f"number {condition:.1e}; drop some constraints",
             h,
             q,
         )
@@ -136,15 +139,15 @@ def consistent_velocity(system: System, q: ArrayLike, v: ArrayLike) -> np.ndarra
 
 
 def _condition(s: np.ndarray, redundant: int) -> float:
-    """Condition number of `S = Dh M^-1 Dh^T` without redundant rows and columns. Constraints have
-    unit length in the metric of M, `S_ij / sqrt(S_ii S_jj)`, so that their units do not matter;
-    infinite where one has none.
+    """The condition number of `S = Dh M^-1 Dh^T` without redundant rows and columns. Constraints
+    are scaled to unit length in the metric of M, `S_ij / sqrt(S_ii S_jj)`, so their units do not
+    matter. The number is infinite if a constraint has zero length.
     """
     if not len(s):
         return 1.0
     if redundant and np.isfinite(s).all():
-        kept = newton.independent_rows(s, redundant)
-        s = s[np.ix_(kept, kept)]
+        independent = newton.independent_rows(s, redundant)
+        s = s[np.ix_(independent, independent)]
     lengths = np.sqrt(np.abs(np.diag(s)))
     if not (np.isfinite(s).all() and (lengths > 0).all()):
         return np.inf
@@ -152,9 +155,10 @@ def _condition(s: np.ndarray, redundant: int) -> float:
 
 
 def require_consistent(system: System, q: np.ndarray) -> None:
-    """Raise NotConsistent unless q (nq) satisfies the constraints: every residual is at most
-    CONSISTENT times the sizes of its terms, with `|q_i|` and 1 rad; or the distance from the
-    constraints is less than CLOSE times the distance from the origin, in the metric of M.
+    """Raise NotConsistent unless q (nq) satisfies the constraints. Either every residual must be
+    at most CONSISTENT times the sizes of its terms, computed from `|q_i|` and 1 rad, or the
+    distance from the constraints must be at most CLOSE times the distance from the origin, in the
+    metric of M.
     """
     values = system.mechanics.consistency(q, system.parameter_values)
     h, sizes = (np.asarray(value)[:, 0] for value in values)
@@ -172,14 +176,17 @@ def require_consistent(system: System, q: np.ndarray) -> None:
 
 
 def _lengths(system: System, q: np.ndarray, h: np.ndarray) -> tuple[float, float]:
-    """Lengths in the metric of M of the least motion from q that keeps h to first order,
-    `h^T (Dh M^{-1} Dh^T)^{-1} h` squared, and of the motion from the origin to q.
+    """Two lengths in the metric of M. The first is the length of the shortest motion from q that
+    satisfies h to first order; its square is `h^T (Dh M^{-1} Dh^T)^{-1} h`. The second is the
+    length of the motion from the origin to q.
     """
+    # KKT blocks from the inertia at rest
     fixed, n = system.numeric, system.nrho
     rest = np.zeros(system.mechanics.state_space.nq - len(q))
     matrix, _, basis, _ = map(np.asarray, inertia(fixed)(np.concatenate([q, rest]), []))
     toward, mass = matrix[n:, :n], matrix[:n, :n]
     space = fixed.space
+    # local(origin, q) in the basis of the admissible velocities, by least squares
     displacement = space.frame(ca.SX(q)) @ space.local(ca.SX(space.origin), ca.SX(q))
     along = np.linalg.lstsq(basis[:, :n], np.asarray(ca.evalf(displacement)), rcond=None)[0][:, 0]
     try:
@@ -195,7 +202,7 @@ def _configuration(system: System, q: ArrayLike) -> np.ndarray:
     if q.shape != (system.space.nq,) or not np.isfinite(q).all():
         raise ValueError(
             f"{system.name}: configuration must be {system.space.nq} finite numbers, got "
-            f"{q.tolist()}"
+            f"{q.tolist()}{rotation_hint(system.space.names, q.size)}"
         )
     return q
 
@@ -208,13 +215,14 @@ def _minimum(
     failure: str,
     objective: Callable[[ca.SX], ca.SX],
 ) -> np.ndarray:
-    """Minimum of the objective over h = 0 by IPOPT with exact derivatives, in local coordinates
-    over their scales, centered anew until nothing moves.
+    """The minimum of the objective subject to h = 0, found by IPOPT with exact derivatives in
+    scaled local coordinates. These coordinates are centered at each solution until the solution no
+    longer moves.
     """
     q, names = _configuration(system, q), system.space.tangent_names
     fixed = system.prescribed if fixed is None else tuple(fixed)
     if unknown := [name for name in fixed if name not in names]:
-        raise ValueError(f"{system.name}: cannot keep {unknown}, choose of {list(names)}")
+        raise ValueError(f"{system.name}: cannot fix {unknown}, choose from {list(names)}")
     free = [i for i, name in enumerate(names) if name not in fixed]
     base, e = ca.SX.sym("base", len(q)), ca.SX.sym("e", len(free))
     d, sizes = ca.SX(system.space.nv, 1), _sizes(system, scale)[free]
@@ -223,9 +231,11 @@ def _minimum(
     f, h = objective(moved), system.numeric.holonomic(moved)
     if scale is not None:
         f, h = _without_units(f, h, e, base, q)
-    if system.n_redundant:  # IPOPT asks for fewer equations than unknowns
+    if system.n_redundant:  # IPOPT needs fewer equations than unknowns
         slopes = np.asarray(ca.Function("slopes", [e, base], [ca.jacobian(h, e)])(0, q))
         h = h[newton.independent_rows(slopes @ slopes.T, system.n_redundant)]
+    # min f(retract(base, sizes e)) subject to h = 0, and the curvature of f + mu . h at the
+    # solution
     mu = ca.SX.sym("mu", h.shape[0])
     solver = ca.nlpsol("minimum", "ipopt", {"x": e, "p": base, "f": f, "g": h}, OPTIONS)
     curvature = ca.Function(
@@ -239,44 +249,46 @@ def _minimum(
         settled = np.abs(step).max(initial=0.0) <= SETTLED
         if settled and stats["success"]:
             hessian, jacobian = curvature(step, q, solution["lam_g"])
+            # a critical point that is not a minimum has a direction of negative curvature
             descent = _descent(np.asarray(hessian), np.asarray(jacobian))
             if descent is None:
                 if system.n_redundant:
                     require_consistent(system, q)
                 return q
             step = descent
+        # center the coordinates at the solution
         change = np.zeros(system.space.nv)
         change[free] = sizes * step
         q = system.space.retract(q, change)
-        # IPOPT may end just above its tolerances; from there it starts once more
+        # IPOPT may stop just above its tolerances: restart it once from there
         failures += not stats["success"]
         if failures > 1:
             break
     raise NotConsistent(
-        f"{system.name}: {failure} near q with {list(fixed)} kept: IPOPT says "
+        f"{system.name}: {failure} near q with fixed {list(fixed)}: IPOPT reports "
         f"{stats['return_status']}, h = {residual.tolist()}; "
-        "start closer, or keep fewer coordinates",
+        "start closer, or fix fewer coordinates",
         residual,
         q,
     )
 
 
 def _sizes(system: System, scale: Mapping[str, float] | None) -> np.ndarray:
-    """Typical changes (nv) of the coordinates, 1 where `scale` has none."""
+    """The typical changes (nv) in the coordinates, by default 1."""
     return typical_sizes(system.name, system.space.tangent_names, scale)
 
 
 def typical_sizes(
     name: str, coordinates: Sequence[str], scale: Mapping[str, float] | None
 ) -> np.ndarray:
-    """Typical sizes of the coordinates, 1 where `scale` has none.
+    """The typical sizes of the coordinates, by default 1.
 
-    Raises ValueError, which begins with `name`, for an unknown coordinate and for a size that is
-    not positive.
+    Raises ValueError, with a message that begins with `name`, for an unknown coordinate and for a
+    size that is not positive.
     """
     scale = {} if scale is None else scale
     if unknown := [c for c in scale if c not in coordinates]:
-        raise ValueError(f"{name}: cannot scale {unknown}, choose of {list(coordinates)}")
+        raise ValueError(f"{name}: cannot scale {unknown}, choose from {list(coordinates)}")
     sizes = np.array([float(scale.get(c, 1.0)) for c in coordinates])
     if wrong := [c for c, size in zip(coordinates, sizes) if not 0 < size < np.inf]:
         raise ValueError(
@@ -288,8 +300,9 @@ def typical_sizes(
 def _without_units(
     f: ca.SX, h: ca.SX, e: ca.SX, base: ca.SX, q: np.ndarray
 ) -> tuple[ca.SX, ca.SX]:
-    """Objective over its largest second derivative at q, constraints over the lengths of their
-    gradients there; with e over its scales, IPOPT's absolute tolerances do not know units.
+    """The objective divided by its largest second derivative at q, and the constraints divided by
+    the lengths of their gradients at q. If e is also scaled, IPOPT's absolute tolerances do not
+    depend on units.
     """
     derivatives = ca.Function("d", [e, base], [ca.hessian(f, e)[0], ca.jacobian(h, e)])
     hessian, jacobian = (np.asarray(value) for value in derivatives(0, q))
@@ -299,9 +312,12 @@ def _without_units(
 
 
 def _descent(hessian: np.ndarray, jacobian: np.ndarray) -> np.ndarray | None:
-    """A small step along the constraints in the direction of most negative curvature; None at a
-    minimum.
+    """A small step along the constraints in the direction of the most negative curvature; None at
+    a minimum.
     """
+    from scipy.linalg import null_space  # slow to import
+
+    # smallest eigenvalue of T^T H T, with T a basis of the null space of Dh
     tangent = null_space(jacobian) if len(jacobian) else np.eye(len(hessian))
     values, directions = np.linalg.eigh(tangent.T @ hessian @ tangent)
     if not len(values) or values[0] >= -FLAT * np.abs(hessian).max():

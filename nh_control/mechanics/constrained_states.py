@@ -1,5 +1,5 @@
-"""States of systems with velocity constraints `A(q) v = b(q)` that hold at every configuration,
-whichever velocity the constraints fix there.
+"""States of systems with velocity constraints `A(q) v = b(q)`. They are regular at every
+configuration, no matter which velocities the constraints determine there.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from nh_control.mechanics.lagrangian_system import LagrangianSystem
 
 
 class AdmissibleBasis:
-    """Bases X(q) of the admissible virtual velocities, `A X = 0`, of a system that declares none,
-    and the momenta that belong to them.
+    """Bases X(q) of the admissible virtual velocities, `A X = 0`, for a system that declares no
+    basis, and the corresponding momenta.
 
-    `X^T D X = 1` with D the masses of the coordinates at the nominal configuration, so that units
-    do not matter. X is made by Householder reflections, whose signs (n_velocity_constraints) are
-    chosen at a configuration: with these signs X is smooth while no row of A turns by 84 degrees
-    from there. Momenta are stored as `p = P rho`, `P = M X (X^T M X)^{-1}`, the same numbers for
-    every choice of signs: p = dL/dv of the velocity with `X^T p = rho`, where the constraints do
-    not drift. Coordinates of first order and prescribed ones have no momenta.
+    The bases satisfy `X^T D X = 1`, where D contains the masses of the coordinates at the nominal
+    configuration, so units do not matter. X is computed by Householder reflections, whose signs
+    (n_velocity_constraints) are chosen at a configuration. With these signs, X is smooth as long
+    as no row of A has rotated by 84 degrees from that configuration. Momenta are stored as
+    `p = P rho` with `P = M X (X^T M X)^{-1}`, which does not depend on the signs. If the
+    constraints have no drift, this is p = dL/dv for the velocity that satisfies `X^T p = rho`.
+    First-order and prescribed coordinates have no momenta.
     """
 
     def __init__(self, system: LagrangianSystem):
@@ -31,46 +32,61 @@ class AdmissibleBasis:
         count = len(system.first_order) + len(system.prescribed)
         self.n_momenta = system.space.nw - count
         self.signs = ca.SX.sym("signs", system.n_velocity_constraints)
-        """Symbols of the signs, for equations of several configurations."""
+        """Symbols for the signs, used in equations that contain several configurations."""
 
     def signs_at(self, q: ca.SX) -> ca.SX:
-        """The signs that are chosen at q."""
-        return householder(self._scaled_matrix(q))[1]
+        """The signs for bases near q."""
+        return self._expressions(q, self.signs, self._system.parameter_symbols)[0]
 
     def basis(self, q: ca.SX, signs: ca.SX) -> ca.SX:
         """X(q), (nw, nrho)."""
-        scaled, _ = householder(self._scaled_matrix(q), signs)
-        moving = scaled / ca.repmat(self.sizes, 1, scaled.shape[1])
-        rest = ca.SX(self._system.space.nw - self.n_momenta, moving.shape[1])
-        return ca.vertcat(moving, rest)
+        return self._expressions(q, signs, self._system.parameter_symbols)[1]
 
     def momenta(self, q: ca.SX, signs: ca.SX) -> ca.SX:
         """P(q), (n_momenta, nrho)."""
-        x, v = self.basis(q, signs), self._system.symbols[1]
-        if not x.shape[1]:
-            return ca.SX(self.n_momenta, 0)
-        mass = ca.hessian(self._system.lagrangian_at(q, v), v)[0]
-        moved = mass @ x
-        return ca.solve(x.T @ moved, moved[: self.n_momenta, :].T).T
+        return self._expressions(q, signs, self._system.parameter_symbols)[2]
+
+    @cached_property
+    def _expressions(self) -> ca.Function:
+        """The function of q, signs and parameters that returns the signs for q, X and P. It is
+        cached because the expressions are slow to build.
+        """
+        system, signs = self._system, self.signs
+        q, v, _ = system.symbols
+        # X = D^(-1/2) times the null space of A D^(-1/2)
+        matrix = self._scaled_matrix(q)
+        scaled, _ = householder(matrix, signs)
+        moving = scaled / ca.repmat(self.sizes, 1, scaled.shape[1])
+        basis = ca.vertcat(moving, ca.SX(system.space.nw - self.n_momenta, moving.shape[1]))
+        momenta = ca.SX(self.n_momenta, 0)
+        if basis.shape[1]:
+            # P = M X (X^T M X)^{-1}
+            moved = ca.hessian(system.lagrangian_at(q, v), v)[0] @ basis
+            momenta = ca.solve(basis.T @ moved, moved[: self.n_momenta, :].T).T
+        values = [householder(matrix)[1], basis, momenta]
+        return ca.Function("basis", [q, signs, system.parameter_symbols], values)
 
     def components(self, q: ca.SX, p: ca.SX, signs: ca.SX) -> ca.SX:
-        """`rho = X^T p` (nrho) of stored momenta p (n_momenta)."""
+        """The components `rho = X^T p` (nrho) of stored momenta p (n_momenta)."""
         return self.basis(q, signs)[: self.n_momenta, :].T @ p
 
     @cached_property
     def is_constant(self) -> bool:
-        """Whether X is the same at all configurations, as for constraints in a body's frame."""
+        """Whether X is the same at all configurations, for example for constraints in a body
+        frame.
+        """
         q = self._system.symbols[0]
         return not ca.depends_on(self._system.constraint_matrix(q), q)
 
     def particular(self, q: ca.SX, prescribed_velocity: ca.SX) -> ca.SX:
-        """The velocity c (nw) with `A c = b` and these prescribed velocities whose other part is
-        smallest in the metric D.
+        """The velocity c (nw) that satisfies `A c = b` and has these prescribed velocities. Its
+        remaining part is the smallest possible in the metric D.
         """
         system, n = self._system, self.n_momenta
         a, weights = system.constraint_matrix(q), self.sizes**-2
         c = ca.vertcat(ca.SX(system.space.nw - len(system.prescribed), 1), prescribed_velocity)
         if system.prescribed or system.velocity_drift is not None:
+            # c = D^{-1} A^T (A D^{-1} A^T)^{-1} (b - A c_prescribed)
             free = a[:, :n] * ca.repmat(weights.T, a.shape[0], 1)
             c[:n] = free.T @ ca.solve(free @ a[:, :n].T, system.drift(q) - a @ c)
         return ca.densify(c)
@@ -81,7 +97,7 @@ class AdmissibleBasis:
 
     @cached_property
     def sizes(self) -> ca.SX:
-        """`D^(1/2)` (n_momenta): 1 for coordinates without mass."""
+        """`D^(1/2)` (n_momenta), 1 for coordinates without mass."""
         system = self._system
         q, v, _ = system.symbols
         nominal = system.nominal_configuration
@@ -93,9 +109,9 @@ class AdmissibleBasis:
 
 
 class ConstrainedStates(Space):
-    """States (q, p, v_k) over a space: momenta p on the constraint manifold `M D`, see
-    `AdmissibleBasis`, and the velocities of prescribed coordinates. They are more numbers than the
-    states have dimensions; local coordinates are (dq, dr, dv_k).
+    """States (q, p, v_k) over a space, with momenta p on the constraint manifold `M D` (see
+    `AdmissibleBasis`) and velocities v_k of prescribed coordinates. A state has more numbers than
+    dimensions. Its local coordinates are (dq, dr, dv_k).
 
     `retract((q, p), (dq, dr)) = (q1, P(q1) (X(q)^T p + dr))` with `q1 = retract(q, dq)` and the
     signs of q; `local((q, p), (q1, p1)) = (local(q, q1), X(q1)^T p1 - X(q)^T p)`.
@@ -124,6 +140,7 @@ class ConstrainedStates(Space):
     def _retract(self, x: ca.SX, dx: ca.SX) -> ca.SX:
         q, p, rest = self._split(x, self.base.nq, self._basis.n_momenta)
         dq, dr, change = self._split(dx, self.base.nv, self._n_rho)
+        # the signs for q are also used at q1, so the components of both momenta are comparable
         signs, q1 = self._basis.signs_at(q), self.base.retract(q, dq)
         rho = self._basis.components(q, p, signs) + dr
         return ca.vertcat(q1, self._basis.momenta(q1, signs) @ rho, rest + change)

@@ -1,4 +1,4 @@
-"""Checks of the contacts and grips that a system declares."""
+"""Checks for the contacts and grips that a system declares."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from nh_control.numerics.expressions import Returned
 
 
 def check_contacts(system: LagrangianSystem) -> None:
-    """Raise ValueError for contacts and grips that do not fit the system: names that are taken, a
-    gap that is not one number, tangents that are not one or two, rows that it does not have, and
-    a smoothing that is not positive.
+    """Raise ValueError for contacts and grips that do not fit the system: repeated names, gaps
+    that are not scalar, a number of tangents other than one or two, rows that do not exist, and a
+    smoothing that is not positive.
     """
     if not system.has_contacts:
         return
@@ -32,7 +32,7 @@ def check_smoothing(system: LagrangianSystem) -> None:
     if not (isinstance(smoothing, Real) and 0 < smoothing < math.inf):
         raise ValueError(
             f"{system.name}: smoothing, the height (J) of the contacts' barrier, must be positive "
-            f"and finite, got {smoothing}; 1e-8 is a usual one"
+            f"and finite, got {smoothing}; 1e-8 is a usual value"
         )
 
 
@@ -46,17 +46,18 @@ def _check_shapes(system: LagrangianSystem) -> None:
         if not contact.has_friction:
             _check_place(system, where, contact.place, 1)
             continue
+        # tangents from a material point, or from a sliding velocity
         if contact.point is not None:
-            shape, wanted = (
+            shape, expected = (
                 system.evaluated(contact.point, q).shape,
                 "point(q) must have shape (k, 1)",
             )
             fits = shape[1] == 1
         elif contact.slip is not None:
             shape = system.evaluated(contact.slip, q).shape
-            wanted, fits = f"slip(q) must have shape (k, {nw})", shape[1] == nw
+            expected, fits = f"slip(q) must have shape (k, {nw})", shape[1] == nw
         if not (fits and 1 <= shape[0] <= 2):
-            raise ValueError(f"{where}: {wanted} with k = 1 or 2 tangents, got {shape}")
+            raise ValueError(f"{where}: {expected} with k = 1 or 2 tangents, got {shape}")
         _check_place(system, where, contact.place, 1 + shape[0])
 
 
@@ -66,6 +67,7 @@ def _check_place(
     if place is None:
         return
     shape = system.evaluated(place, system.symbols[0]).shape
+    # columns: position, normal, tangents
     if shape[0] != 3 or shape[1] < 1 + rows:
         raise ValueError(
             f"{where}: place(q) must have shape (3, {1 + rows}), the position and the unit "
@@ -78,11 +80,11 @@ def _check_grips(system: LagrangianSystem) -> None:
     rows = [row for grip in system.grips for row in grip.rows]
     if any(row >= count for row in rows):
         raise ValueError(
-            f"{system.name}: grips hold rows {rows} of velocity_constraint, counted from 0, which "
-            f"has {count} rows"
+            f"{system.name}: grips refer to rows {rows} (counted from 0) of velocity_constraint, "
+            f"which has {count} rows"
         )
     if len(set(rows)) < len(rows):
-        raise ValueError(f"{system.name}: two grips hold the same row, got {rows}")
+        raise ValueError(f"{system.name}: two grips refer to the same row, got {rows}")
     for grip in system.grips:
         where = f"{system.name}: grip of rows {grip.rows}"
         _check_place(system, where, grip.place, len(grip.rows))

@@ -1,5 +1,5 @@
-"""The equations of contacts in a step: impulses as further unknowns, complementarity and maximum
-dissipation as further rows of the residual.
+"""The equations for contacts in a step. Each contact adds impulses to the unknowns, and equations
+of complementarity and maximum dissipation to the residual.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nh_control.numerics.linear_solves import factorized
 
 
 class StepMotion(NamedTuple):
-    """The motion of a step from (q, rho) under u, as far as contacts see it."""
+    """The quantities of a step from (q, rho) under u on which the contacts depend."""
 
     q: ca.SX
     rho: ca.SX
@@ -34,87 +34,91 @@ class StepMotion(NamedTuple):
 
 @dataclass(frozen=True)
 class ContactRows:
-    """The rows of all contacts, then of all grips of a system, one block each, see
-    `numerics.contact_problem`.
+    """The equations for a system's contacts, then for its grips, one block each (see
+    `numerics.contact_problem`).
 
-    For impulses x (n), slip bounds psi, and the velocities w(step) (n) that go with the impulses:
+    For impulses x (n), slip bounds psi, and the velocities w(step) (n) conjugate to the impulses:
 
         lam (gap(q1) / h - bounce) = kappa
         beta psi + g . s = kappa,   beta s + psi g = 0,   beta = friction lam  or  h friction load
 
-    with `bounce = gap(q0) / h + restitution |v_n|` of a body that comes fast, else 0. The impulses
-    act at the step's first node, as those of h(q) = 0: a split over both nodes would reflect the
-    momentum.
+    with `bounce = gap(q0) / h + restitution |v_n|` for a body that approaches fast, else 0. Like
+    the impulses of h(q) = 0, the contact impulses act at the first node of the step, because
+    impulses at both nodes would reflect the momentum.
     """
 
     mechanics: Mechanics
 
     @cached_property
     def laws(self) -> tuple[_Law, ...]:
-        """Contacts, then grips."""
+        """The laws of all contacts, then of all grips."""
         system = self.mechanics.system
         contacts = (_ContactLaw(system, each, self.mechanics) for each in system.contacts)
         return (*contacts, *(_GripLaw(system, grip) for grip in system.grips))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of contacts, then of grips, `grip_1`, ... where they have none."""
+        """The names of all contacts, then of all grips (`grip_1`, ... if unnamed)."""
         system = self.mechanics.system
         grips = (grip.name or f"grip_{i}" for i, grip in enumerate(system.grips, 1))
         return (*(contact.name for contact in system.contacts), *grips)
 
     @property
     def placed(self) -> dict[str, int]:
-        """Numbers of the contacts and grips that declare a place, by their names."""
+        """The block indices of the contacts and grips that declare a place, by name."""
         system = self.mechanics.system
-        places = [one.place for one in system.contacts] + [one.place for one in system.grips]
+        places = [contact.place for contact in system.contacts]
+        places += [grip.place for grip in system.grips]
         return {n: i for i, (n, place) in enumerate(zip(self.names, places)) if place is not None}
 
     def gaps(self, q: ca.SX) -> ca.SX:
-        """Gaps (n, m) of all contacts at q, NaN of grips."""
+        """The gaps (m) for all blocks at q; NaN for grips."""
         return ca.vertcat(*(law.gap(q) for law in self.laws))
 
     def openings(self, q: ca.SX, v: ca.SX) -> ca.SX:
-        """Rates (m/s) of the contacts' gaps at q under the velocity v (nw), without grips."""
+        """The rates (m/s) of the contacts' gaps at q with the velocity v (nw). Grips are left
+        out.
+        """
         system = self.mechanics.system
+        # d gap / dt = Dgap F^T v
         along = system.space.frame(q).T @ v
         slopes = (_gradient(system, contact.gap, q) @ along for contact in system.contacts)
         return ca.vertcat(*slopes)
 
     def places(self, q: ca.SX) -> list[ca.SX]:
-        """The positions and axes (3, 1 + rows) of all blocks, NaN where they have none."""
+        """The positions and axes (3, 1 + rows) for all blocks; NaN if undeclared."""
         return [law.place(q) for law in self.laws]
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
-        """Rows of every contact and grip."""
+        """The blocks for all contacts and grips."""
         q = self.mechanics.system.symbols[0]
         return blocks([(law.has_normal, law.tangents(q).shape[0]) for law in self.laws])
 
     @property
     def n_impulses(self) -> int:
-        """Number of impulses x."""
+        """The number of impulses x."""
         return impulse_count(self.blocks)
 
     @property
     def n_unknowns(self) -> int:
-        """Number of impulses and slip bounds."""
+        """The number of impulses and slip bounds."""
         return self.n_impulses + slip_count(self.blocks)
 
     def impulse(self, q: ca.SX, x: ca.SX) -> ca.SX:
-        """`Y^T J(q)^T x`, (nrho): the impulses x (n) in the admissible tangents Y, with J the rows
-        by which the velocities w change.
+        """The generalized impulse `Y^T J(q)^T x` (nrho) for impulses x (n), with the admissible
+        tangents Y and the Jacobian J of the velocities w.
         """
         rows = ca.vertcat(*(law.rows(q) for law in self.laws))
         return self.mechanics.admissible_tangents(q).T @ (rows.T @ x)
 
     def velocities(self, step: StepMotion) -> ca.SX:
-        """w (n): opening velocities `gap(q1) / h - bounce` and slips."""
+        """The velocities w (n): `gap(q1) / h - bounce` along the normals, and slip velocities."""
         return ca.vertcat(*(law.velocities(step) for law in self.laws))
 
     def coefficients(self, q: ca.SX, u: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """(friction, bound) at q under u: Coulomb's coefficients and bounds of the friction's
-        impulse (N s), one of each block, zero where it has none.
+        """(friction, bound) at q under u: Coulomb's coefficient and the bound of the friction
+        impulse (N s) for each block; zero for a block without them.
         """
         factor = self.mechanics.system.friction_factor_at(q, u)
         pairs = [law.coefficients(h) for law in self.laws]
@@ -122,13 +126,15 @@ class ContactRows:
         return factor * friction, factor * bound
 
     def residual(self, x: ca.SX, psi: ca.SX, step: StepMotion) -> ca.SX:
-        """Complementarity and maximum dissipation, in the order of (x, psi)."""
+        """The equations for complementarity and maximum dissipation, in the order of (x, psi)."""
         kappa, w = self.mechanics.system.smoothing_symbol, self.velocities(step)
         mu, bound = self.coefficients(step.q, step.u, step.h)
         rows, products = list[ca.SX](), list[ca.SX]()
         for i, (normal, t, k, j) in enumerate(self.blocks):
+            # complementarity: lam (gap(q1) / h - bounce) = kappa
             if normal >= 0:
                 rows.append(x[normal] * w[normal] - kappa)
+            # maximum dissipation: beta s + psi g = 0, beta psi + g . s = kappa
             if k:
                 beta = mu[i] * x[normal] if normal >= 0 else bound[i]
                 g, s = x[t : t + k], w[t : t + k]
@@ -138,33 +144,35 @@ class ContactRows:
 
 
 class _Law(ABC):
-    """One block of rows."""
+    """The equations for one block."""
 
     has_normal: bool
 
     @abstractmethod
     def tangents(self, q: ca.SX) -> ca.SX:
-        """Rows (k, nv) of the slip along the tangent vectors."""
+        """The Jacobian (k, nv) of the slip velocity along the space's tangent vectors."""
 
     @abstractmethod
     def rows(self, q: ca.SX) -> ca.SX:
-        """All rows along the tangent vectors, that of the gap first."""
+        """The Jacobian of all velocities along the tangent vectors, beginning with the row for the
+        gap.
+        """
 
     @abstractmethod
     def velocities(self, step: StepMotion) -> ca.SX:
-        """The velocities that go with the rows' impulses."""
+        """The velocities conjugate to the impulses."""
 
     @abstractmethod
     def coefficients(self, h: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """Coulomb's coefficient and the bound of the friction's impulse (N s)."""
+        """Coulomb's coefficient and the bound of the friction impulse (N s)."""
 
     @abstractmethod
     def gap(self, q: ca.SX) -> ca.SX:
-        """The gap (m), NaN of a grip."""
+        """The gap (m); NaN for a grip."""
 
     @abstractmethod
     def place(self, q: ca.SX) -> ca.SX:
-        """Position and axes (3, 1 + rows), NaN where none are declared."""
+        """The position and the axes (3, 1 + rows); NaN if undeclared."""
 
 
 @dataclass(frozen=True)
@@ -186,14 +194,17 @@ class _ContactLaw(_Law):
 
     def velocities(self, step: StepMotion) -> ca.SX:
         evaluated, contact, (q, _, _, segment, h) = self.system.evaluated, self.contact, step
+        # the gap at the end of the step is used, not its rate, so penetrations do not accumulate
         opening = evaluated(contact.gap, segment.q1) / h - self._bounce(step)
         if not contact.has_friction:
             return opening
         if contact.point is not None:
             slip = (evaluated(contact.point, segment.q1) - evaluated(contact.point, q)) / h
         else:
+            # slip(q) v at the midpoint or at the beginning
             place = q if contact.slips_at_start else segment.middle
             slip = self._slip(place) @ segment.w / h
+        # slip velocity relative to a moving surface
         if contact.surface_velocity:
             slip -= ca.DM(contact.surface_velocity)
         return ca.vertcat(opening, slip)
@@ -213,17 +224,19 @@ class _ContactLaw(_Law):
         return self.system.evaluated(self.contact.slip, q)
 
     def _bounce(self, step: StepMotion) -> ca.SX:
-        """The opening velocity that Newton's law of impact asks for, `gap / h + e |v_n|`, where
-        the state's own velocity v_n (m/s) reaches the surface within the step.
+        """The opening velocity `gap / h + e |v_n|` by Newton's law of impact if a body with the
+        state's velocity v_n (m/s) reaches the surface within the step, else 0.
         """
         contact, (q, rho, _, _, h) = self.contact, step
         if not contact.bounces:
             return ca.SX(0)
+        # v_n = Dgap v with v = X M^{-1} b + c
         mass, momentum, basis, drift = self.mechanics.inertia(q, rho)
         velocity = basis @ factorized(mass)(momentum) + drift
         frame = self.system.space.frame(q)
         approach = _gradient(self.system, contact.gap, q) @ frame.T @ velocity
         gap = self.system.evaluated(contact.gap, q)
+        # the body reaches the surface within h and is fast enough
         hits = ca.logic_and(gap + h * approach < 0, approach < -contact.bounce_speed)
         rebound = gap / h - _number(self.system, contact.restitution) * approach
         return ca.if_else(hits, rebound, 0)
@@ -242,11 +255,13 @@ class _GripLaw(_Law):
         return self.tangents(q)
 
     def velocities(self, step: StepMotion) -> ca.SX:
+        # A(q_mid) w / h - b(q_mid)
         middle = step.segment.middle
         slip = self.system.constraint_rows(middle)[self._places, :] @ step.segment.w / step.h
         return slip - self.system.drift_rows(middle)[self._places]
 
     def coefficients(self, h: ca.SX) -> tuple[ca.SX, ca.SX]:
+        # bound of the friction impulse: h mu load
         friction, load = (_number(self.system, c) for c in (self.grip.friction, self.grip.load))
         return ca.SX(0), h * friction * load
 
@@ -262,7 +277,7 @@ class _GripLaw(_Law):
 
 
 def _gradient(system: LagrangianSystem, function: Callable[..., Returned], q: ca.SX) -> ca.SX:
-    """The derivative of a function of q along the tangent vectors, (k, nv)."""
+    """The derivative (k, nv) of a function of q along the tangent vectors."""
     e = ca.SX.sym("e", system.space.nv)
     slope = ca.jacobian(system.evaluated(function, system.space.retract(q, e)), e)
     return ca.substitute(slope, e, ca.SX.zeros(system.space.nv))
@@ -277,7 +292,7 @@ def _place(
 
 
 def _number(system: LagrangianSystem, coefficient: Coefficient) -> ca.SX:
-    """A coefficient as an expression of the parameters."""
+    """A coefficient as an expression in the parameters."""
     if callable(coefficient):
         return as_expression(coefficient(system.parameter_expressions))
     return ca.SX(coefficient)

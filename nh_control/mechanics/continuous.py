@@ -1,4 +1,4 @@
-"""Continuous equations of motion of a system on any space, derived from its Lagrangian, and their
+"""Continuous equations of motion for a system on any space, derived from the Lagrangian, and their
 linearization.
 """
 
@@ -23,14 +23,15 @@ from nh_control.numerics import newton
 
 class ContinuousSystem:
     """Hamel's equations `d/dt l_y = l_q + ad*_y l_y + F + C^T lam,  C y = 0`, with
-    `l(q, y) = L(q, frame(q) y)` and y (nv) the components of the velocity.
+    `l(q, y) = L(q, frame(q) y)`, where y (nv) are the components of the velocity.
 
-    `l_q` is the derivative along `retract(q, e)` at e = 0, `F = frame^T f`, C the velocity
-    constraints and the Jacobian of the holonomic ones. With J(e) the derivative of `local(q, .)`
-    at `retract(q, e)` along the frame there, `ad*_y p . n = p . (J'[y] n - J'[n] y)`. The
-    accelerations of prescribed coordinates are inputs u (nu), after the system's own, see
-    `inputs`. Evaluated in CasADi's virtual machine. `terms(q, v, u)` is the CasADi function of all
-    that the equations are made of, u the forces alone.
+    `l_q` is the derivative along `retract(q, e)` at e = 0, `F = frame^T f`, and C contains the
+    matrix of the velocity constraints and the Jacobian of the holonomic constraints. Let J(e) be
+    the derivative of `local(q, .)` at `retract(q, e)` along the frame at that point. Then
+    `ad*_y p . n = p . (J'[y] n - J'[n] y)`. The inputs u (nu) are the system's inputs, then the
+    accelerations of prescribed coordinates (see `inputs`). CasADi's virtual machine evaluates all
+    functions. `terms(q, v, u)` is the CasADi function for all terms in the equations. Its argument
+    u contains only the forces.
     """
 
     def __init__(self, system: System):
@@ -42,71 +43,75 @@ class ContinuousSystem:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Names of the inputs: the system's, then the accelerations of prescribed coordinates,
-        `<name>_ddot`.
+        """The names of the inputs: the system's inputs, then the accelerations `<name>_ddot` of
+        prescribed coordinates.
         """
         return input_names(self.system)
 
     @property
     def state_space(self) -> Space:
-        """Space of the states (q, s) of a linearization, with velocities in the places of the
-        momenta of a discrete system, see `Mechanics.velocity_space`.
+        """The space of the states (q, s) in a linearization. Unlike states of a discrete system,
+        they contain velocities instead of momenta (see `Mechanics.velocity_space`).
         """
         return self.system.mechanics.velocity_space
 
     def state(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-        """State (nx) of configuration q (nq) and velocity v (nw); the part of v outside the
-        velocity constraints is dropped.
+        """The state (nx) with the configuration q (nq) and the velocity v (nw), where v is
+        projected onto the velocity constraints.
         """
-        return self._derivatives.state(*self._numbers(q=q, v=v))
+        q, v = self._numbers(q=q, v=v)
+        return self._derivatives.state(q, v)
 
     def velocity(self, x: ArrayLike) -> np.ndarray:
-        """Velocity (nw) of a state x (nx), without the rates of first-order coordinates."""
+        """The velocity (nw) of a state x (nx), without the rates of first-order coordinates."""
         x = states.numbers(self.system.name, "x", x, self.state_space.nq)
         return self._derivatives.velocity(x)
 
     def mass_matrix(self, q: ArrayLike) -> np.ndarray:
-        """Mass matrix of the velocity's components, (nv, nv), at configuration q (nq)."""
+        """The mass matrix (nv, nv) for the velocity components y at the configuration q (nq)."""
         return self._at_rest(q)["mass"]
 
     def potential_force(self, q: ArrayLike) -> np.ndarray:
-        """Generalized force `l_q` (nv) at rest: of gravity and springs."""
+        """The generalized force `l_q` (nv) at rest, for example due to gravity and springs."""
         return self._at_rest(q)["gradient_q"][:, 0]
 
     def acceleration(self, q: ArrayLike, v: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
-        """Rate (nw) of the stored velocity v (nw) at configuration q (nq) under inputs u (nu); q
-        and v must satisfy the constraints. Raises ValueError for first-order coordinates, whose
-        accelerations depend on how the input changes.
+        """The rate (nw) of the stored velocity v (nw) at the configuration q (nq) under inputs u
+        (nu), from `[M, -C^T; C, 0] (y', lam) = (F, -C'[y] y)`. q and v must satisfy the
+        constraints.
 
-        `[M, -C^T; C, 0] (y', lam) = (F, -C'[y] y)`. Raises LinAlgError where the mass matrix or
-        the constraints are singular.
+        Raises ValueError for first-order coordinates, whose accelerations depend on the rate of
+        the input, and LinAlgError if the mass matrix or the constraints are singular.
         """
+        # w'' would need u'
         if self.system.first_order:
             raise ValueError(
                 f"{self.system.name}: the first-order coordinates {self.system.first_order} have "
-                "no accelerations; use ReducedEquations or linearize, which have their rates"
+                "no accelerations; use ReducedEquations or linearize, which contain their rates"
             )
         t, z = self._solved(q, v, u)
         return (t["frame"] @ z[: self.system.space.nv] + t["frame_rate"])[:, 0]
 
     def multipliers(self, q: ArrayLike, v: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
-        """Multipliers lam (n_velocity_constraints + n_holonomic_constraints) of the constraints in
-        the same equations: `C^T lam` are the generalized forces that the constraints exert. With
-        redundant constraints lam has the least norm. Raises LinAlgError as `acceleration` does.
+        """The constraint multipliers lam (n_velocity_constraints + n_holonomic_constraints) in the
+        equations that `acceleration` solves. The constraints exert the generalized forces
+        `C^T lam`. With redundant constraints, lam is the solution with the smallest norm. Raises
+        LinAlgError as `acceleration` does.
         """
         return self._solved(q, v, u)[1][self.system.space.nv :, 0]
 
     def linearize(self, q: ArrayLike, v: ArrayLike, u: ArrayLike = ()) -> ContinuousLinearization:
-        """A and B of the rate of a small change of the state, and derivatives of the multipliers,
-        at configuration q (nq), velocity v (nw) and inputs u (nu), in local coordinates.
+        """A and B for the rate of a small change of the state in local coordinates, and
+        derivatives of the multipliers, at the configuration q (nq), velocity v (nw) and inputs u
+        (nu).
 
-        With f the rate of the states x = (q, s) and
-        `g(dx, u) = D_1 local(x, x_e) f(x) + D_2 local(x, x_e) f(x_e, u),  x_e = retract(x, dx)`,
-        the rate of `local(x, x_e)` of two motions, A and B are the derivatives of g at dx = 0.
-        Those of a discrete step of size h are `1 + h A + O(h^2)` and `h B + O(h^2)`. By the
-        implicit function theorem for z = (y', lam) in the equations of motion `r(dx, u, z) = 0`,
-        `dz = -r_z^{-1} r_(x,u)`. The part of v outside the velocity constraints is dropped. Raises
-        as `acceleration` does, but takes first-order coordinates.
+        Let f be the rate of the state x = (q, s), and let `g(dx, u) = D_1 local(x, x_e) f(x) + D_2
+        local(x, x_e) f(x_e, u),  x_e = retract(x, dx)`, be the rate of `local(x, x_e)` for two
+        motions. A and B are the derivatives of g at dx = 0. The corresponding matrices of a
+        discrete step h are `1 + h A + O(h^2)` and `h B + O(h^2)`. The equations of motion
+        `r(dx, u, z) = 0` with z = (y', lam) contribute `dz = -r_z^{-1} r_(x,u)` by the implicit
+        function theorem. v is projected onto the velocity constraints. Raises the same errors as
+        `acceleration`, but accepts first-order coordinates.
         """
         return self._derivatives.linearize(self.state(q, v), self._numbers(u=u)[0], self.inputs)
 
@@ -118,12 +123,13 @@ class ContinuousSystem:
         lam: ArrayLike,
         multiplier_adjoint: ArrayLike | None = None,
     ) -> np.ndarray:
-        """Second derivative of `lam . g(dx, u + du)`, g as in `linearize`, at zero over (dx, du),
-        (ndx + nu, ndx + nu), for an adjoint lam (ndx); a `multiplier_adjoint` adds its product
-        with the multipliers.
+        """The second derivative (ndx + nu, ndx + nu) of `lam . g(dx, u + du)` at zero with respect
+        to (dx, du), for an adjoint lam (ndx) and the g of `linearize`. A `multiplier_adjoint` adds
+        its product with the multipliers to this function.
 
-        `mu = r_z^{-T} (g_z^T lam + lam_z);  H = P^T hess(lam . g - mu . r) P,  P = [I; dz]`, lam_z
-        the `multiplier_adjoint` at the places of the multipliers in z. Raises as `linearize` does.
+        `mu = r_z^{-T} (g_z^T lam + lam_z);  H = P^T hess(lam . g - mu . r) P,  P = [I; dz]`, where
+        lam_z contains the `multiplier_adjoint` at the indices of the multipliers. Raises the same
+        errors as `linearize`.
         """
         m = self.system.n_velocity_constraints + self.system.n_holonomic_constraints
         lam_z = np.zeros(m) if multiplier_adjoint is None else multiplier_adjoint
@@ -141,13 +147,17 @@ class ContinuousSystem:
 
     @cached_property
     def _motion(self) -> ca.Function:
-        """`(K, b, frame, frame_rate)(q, v, u)`: the equations `K (y', lam) = b`, and of v'."""
+        """The function `(K, b, frame, frame_rate)(q, v, u)` for the equations `K (y', lam) = b`
+        and `v' = frame y' + frame_rate`.
+        """
         system, (q, v, _) = self.system, self.system.symbols
         u = ca.SX.sym("u", len(self.inputs))
+        # coordinates, including first-order ones, move with their rates
         moving = system.with_rates(q, v, u[: system.nu])
         values = self.terms.call([q, moving, u[: system.nu]])
         raw = dict(zip(self.terms.name_out(), values))
         t = with_known_rates(system, raw, system.prescribed_part(u))
+        # K = [M, -C^T; C, 0], b = (F, -C'[y] y)
         rows, k = t["constraint"], t["constraint"].shape[0]
         matrix = ca.vertcat(ca.horzcat(t["mass"], -rows.T), ca.horzcat(rows, ca.SX(k, k)))
         right = ca.vertcat(t["force"], -t["constraint_rate"])
@@ -157,7 +167,7 @@ class ContinuousSystem:
     def _solved(
         self, q: ArrayLike, v: ArrayLike, u: ArrayLike
     ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """The terms of v', and (y', lam) as a column."""
+        """The terms that determine v', and the column (y', lam)."""
         values = map(np.asarray, self._motion.call(self._numbers(q=q, v=v, u=u)))
         matrix, right, frame, frame_rate = values
         return {"frame": frame, "frame_rate": frame_rate}, newton.solve(
@@ -165,8 +175,8 @@ class ContinuousSystem:
         )
 
     def _numbers(self, **values: ArrayLike) -> list[np.ndarray]:
-        """Values of q, v and u as arrays; raises ValueError for other shapes and numbers that are
-        not finite.
+        """The values of q, v and u as arrays; raises ValueError for wrong shapes and numbers that
+        are not finite.
         """
         space, name = self.system.space, self.system.name
         sizes = {"q": space.nq, "v": space.nw, "u": len(self.inputs)}

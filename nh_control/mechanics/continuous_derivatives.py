@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ContinuousLinearization:
-    """`d(dx)/dt = A dx + B du` to first order, A (ndx, ndx), B (ndx, nu), in the local coordinates
-    `states` of a state (q, s), with the `inputs`.
+    """The linearization `d(dx)/dt = A dx + B du` with A (ndx, ndx) and B (ndx, nu). `states` names
+    the local coordinates of a state (q, s), and `inputs` the inputs.
 
-    The `multipliers` (m) of velocity constraints and then of holonomic ones change by
-    `multipliers_x dx + multipliers_u du`, (m, ndx) and (m, nu).
+    The `multipliers` (m) of the velocity constraints and then of the holonomic constraints change
+    by `multipliers_x dx + multipliers_u du`, with matrices (m, ndx) and (m, nu).
     """
 
     A: np.ndarray
@@ -49,9 +49,9 @@ class ContinuousLinearization:
 
     def to_ss(self) -> StateSpace:
         """The linearization as a continuous-time `control.StateSpace` with all states as outputs;
-        raises ImportError without the package `control`.
+        raises ImportError if the package `control` is missing.
         """
-        from control import ss  # takes a second to import, and rosdep may not know it
+        from control import ss  # imported here because it takes a second and may be missing
 
         n, m = self.B.shape
         return ss(
@@ -67,9 +67,10 @@ class ContinuousLinearization:
 
 
 class ContinuousDerivatives:
-    """The residual `r = K z - b` of the equations of motion in z = (y', lam) (nz), and the rate g
-    of a change of the state, at `retract(x, dx)` for states x = (q, s); see
-    `ContinuousSystem.linearize`. `motion` is the function (K, b, frame, frame_rate)(q, v, u).
+    """Derivatives of the residual `r = K z - b` of the equations of motion with z = (y', lam)
+    (nz), and of the rate g of a change of the state, at `retract(x, dx)` for states x = (q, s)
+    (see `ContinuousSystem.linearize`). `motion` is the function
+    (K, b, frame, frame_rate)(q, v, u).
     """
 
     def __init__(self, system: System, motion: ca.Function, space: Space):
@@ -78,7 +79,7 @@ class ContinuousDerivatives:
         self._x, self._dx = ca.SX.sym("x", self._space.nq), ca.SX.sym("dx", self._space.nv)
 
     def state(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The state (nx) of a configuration and a velocity."""
+        """The state (nx) with the given configuration and velocity."""
         return np.asarray(self._state(q, v))[:, 0]
 
     def velocity(self, x: np.ndarray) -> np.ndarray:
@@ -88,30 +89,43 @@ class ContinuousDerivatives:
     def linearize(
         self, x: np.ndarray, u: np.ndarray, inputs: tuple[str, ...]
     ) -> ContinuousLinearization:
-        """A, B and derivatives of the multipliers at a state."""
+        """A, B and the derivatives of the multipliers at a state."""
+        # [A B] = g_w + g_z dz, with dz = (dy', dlam)
         n, z = self._space.nv, self._solution(x, u)
         dz, values = self._first(x, u, z)
         AB = values["g_w"] + values["g_z"] @ dz
         m, lam = slice(self._system.space.nv, None), dz[self._system.space.nv :]
-        names = self._space.tangent_names, inputs, self._system.name
-        return ContinuousLinearization(AB[:, :n], AB[:, n:], z[m], lam[:, :n], lam[:, n:], *names)
+        return ContinuousLinearization(
+            A=AB[:, :n],
+            B=AB[:, n:],
+            multipliers=z[m],
+            multipliers_x=lam[:, :n],
+            multipliers_u=lam[:, n:],
+            states=self._space.tangent_names,
+            inputs=inputs,
+            name=self._system.name,
+        )
 
     def hessian(
         self, x: np.ndarray, u: np.ndarray, lam: np.ndarray, multiplier_adjoint: np.ndarray
     ) -> np.ndarray:
-        """Second derivative of `lam . g` and of the multipliers' part over (dx, u)."""
+        """The second derivative of `lam . g` plus the multipliers' part with respect to (dx,
+        u).
+        """
         z = self._solution(x, u)
         dz, values = self._first(x, u, z)
+        # mu = r_z^{-T} (g_z^T lam + lam_z)
         slope = values["g_z"].T @ lam
         slope[self._system.space.nv :] += multiplier_adjoint
         mu = newton.solve(values["r_z"].T, slope, self._system.n_redundant)
+        # H = P^T hess(lam . g - mu . r) P with P = [1; dz]
         full = np.asarray(self._second(x, u, z, values["x_rate"], lam, mu))
         along = np.vstack([np.eye(dz.shape[1]), dz])
         hessian = along.T @ full @ along
         return (hessian + hessian.T) / 2
 
     def _solution(self, x: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """z (nz) at a state."""
+        """The solution z (nz) of the equations of motion at a state."""
         matrix, right = map(np.asarray, self._equations(x, u))
         return newton.solve(matrix, right, self._system.n_redundant)[:, 0]
 
@@ -144,25 +158,25 @@ class ContinuousDerivatives:
 
     @cached_property
     def _equations(self) -> ca.Function:
-        """`K, b` at a state."""
+        """The function of a state and the inputs that returns `K, b`."""
         values = self._dense(*self._at(self._x)[2:4])
         return ca.Function("equations", [self._x, self._forces], values)
 
     @cached_property
     def _rate(self) -> ca.Function:
-        """The rate of a state."""
+        """The function of a state, the inputs and z that returns x'."""
         arguments = [self._x, self._forces, self._z]
         return ca.Function("rate", arguments, self._dense(self._rate_at(self._x)))
 
     @cached_property
     def _varied(self) -> tuple[list[ca.SX], ca.SX, ca.SX]:
-        """Arguments (x, u, z, x_rate) and the expressions r and g, with dx free."""
+        """The arguments (x, u, z, x_rate) and the expressions r and g, in which dx is free."""
         x, x_rate = self._x, ca.SX.sym("x_rate", self._x.shape[0])
         moved = self._space.retract(x, self._dx)
         matrix, right = self._at(moved)[2:4]
-        ends = ca.SX.sym("a", x.shape[0]), ca.SX.sym("b", x.shape[0])
-        local = self._space.local(*ends)
-        between = ca.vertcat(*ends)
+        # g = D_1 local(x, x_e) x' + D_2 local(x, x_e) f(x_e, u)
+        a, b = ca.SX.sym("a", x.shape[0]), ca.SX.sym("b", x.shape[0])
+        local, between = self._space.local(a, b), ca.vertcat(a, b)
         rate = ca.jtimes(local, between, ca.vertcat(x_rate, self._rate_at(moved)))
         rate = ca.substitute(rate, between, ca.vertcat(x, moved))
         residual, rate = self._dense(matrix @ self._z - right, rate)
@@ -186,19 +200,19 @@ class ContinuousDerivatives:
         return ca.Function("second", [*arguments, lam, mu], [ca.densify(at_zero)], {"cse": True})
 
     def _dense(self, *expressions: ca.SX, q: ca.SX | None = None) -> list[ca.SX]:
-        """Expressions with the signs of the basis at q, by default the state's own."""
+        """Dense expressions with the basis signs for q, by default the state's q."""
         q = self._x[: self._system.space.nq] if q is None else q
         mechanics = self._system.mechanics
         return [ca.densify(e) for e in mechanics.at_signs(expressions, q)]
 
     def _at(self, x: ca.SX) -> list[ca.SX]:
-        """q, v, K, b, frame and frame_rate at an expression of a state."""
+        """q, v, K, b, frame and frame_rate as expressions in a state x."""
         q = x[: self._system.space.nq]
         v = self._system.with_rates(q, self._velocity_at(x), self._forces[: self._system.nu])
         return [q, v, *self._motion.call([q, v, self._forces])]
 
     def _velocity_at(self, x: ca.SX) -> ca.SX:
-        """The velocity (nw) at an expression of a state, with zero rates of first-order
+        """The velocity (nw) as an expression in a state x, with zero rates for first-order
         coordinates.
         """
         system, space = self._system, self._system.space
@@ -207,11 +221,13 @@ class ContinuousDerivatives:
         return space.frame(q) @ admissible_velocity(system, q, s, prescribed)
 
     def _rate_at(self, x: ca.SX) -> ca.SX:
-        """The rate (nx) of a state at an expression of it."""
+        """The rate (nx) of a state x as an expression in x."""
         system, space = self._system, self._system.space
+        # v' = frame y' + frame_rate
         q, v, _, _, frame, frame_rate = self._at(x)
         v_rate = frame @ self._z[: space.nv] + frame_rate
         q_rate = moving(system, q, space.frame(q).T @ v)
+        # s' = ds/dq q' + ds/dv v', for the coordinates s(q, v) of the stored velocity
         q_, v_, _ = system.symbols
         phase = ca.vertcat(q_, v_)
         stored_rate = ca.jtimes(self._state(q_, v_)[space.nq :], phase, ca.vertcat(q_rate, v_rate))

@@ -1,4 +1,4 @@
-"""Systems on planar poses in plain coordinates, as papers write them."""
+"""Conversion of systems with planar poses to plain coordinates, as used in papers."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from nh_control.numerics.expressions import Returned, as_expression
 
 
 def in_coordinates(system: System) -> System:
-    """The same system on R^n: poses (theta, x, y) move by `q + d`, and velocities are rates of the
-    coordinates, `q' = E(q) v` with the rotation by theta in E.
+    """The same system on R^n: poses (theta, x, y) change to `q + d`, and velocities are the rates
+    of the coordinates, `q' = E(q) v`, where E contains the rotation by theta.
 
-    `L(q, E^T q'), E f(q, E^T q', u), A E^T, E X`, so rho is the same. A mass matrix of body
-    velocities may depend on q afterwards. The symmetry is left out, whose group is no R^n. Raises
-    ValueError for a space with other factors than SE2 and Rn.
+    The functions become `L(q, E^T q')`, `E f(q, E^T q', u)`, `A E^T` and `E X`, so rho does not
+    change. The mass matrix may then depend on q. The result declares no symmetry, because its
+    group is not R^n. Raises ValueError for a space that has factors other than SE2 and Rn.
     """
     factors = system.space.factors if isinstance(system.space, Product) else (system.space,)
     if other := [type(f).__name__ for f in factors if not isinstance(f, (SE2, Rn))]:
         raise ValueError(
-            f"{system.name}: only planar poses have such coordinates, but its space has {other}"
+            f"{system.name}: only planar poses have such coordinates, its space contains {other}"
         )
 
     def body(q: ca.SX, rates: ca.SX) -> ca.SX:
@@ -55,10 +55,11 @@ def in_coordinates(system: System) -> System:
 
 
 def coordinate_frame(factors: tuple[Space, ...], q: ca.SX) -> ca.SX:
-    """E(q) of `q' = E(q) v`, (n, n), orthogonal, on a product of SE2 and Rn."""
+    """The orthogonal matrix E(q) (n, n) in `q' = E(q) v` on a product of SE2 and Rn."""
     blocks, offset = [], 0
     for factor in factors:
         if isinstance(factor, SE2):
+            # theta' = omega, (x', y') = R(theta) (v_x, v_y)
             c, s = ca.cos(q[offset]), ca.sin(q[offset])
             rotation = ca.vertcat(ca.horzcat(c, -s), ca.horzcat(s, c))
             blocks.append(ca.diagcat(1, rotation))

@@ -1,4 +1,4 @@
-"""Bases X(q) of the admissible velocities, A(q) X(q) = 0, of systems with A(q) v = 0."""
+"""Bases X(q) of the admissible velocities, with A(q) X(q) = 0, for systems with A(q) v = 0."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Basis = Callable[[ca.SX], ca.SX]
 """X(q), or an orthonormal frame (nw, nv) of the velocities at q."""
 
 
-def _own(system: System, q0: ca.SX, frame: Basis) -> Basis:
+def _of_system(system: System, q0: ca.SX, frame: Basis) -> Basis:
     return lambda q: system.mechanics.admissible_basis(q, frame(q))
 
 
@@ -22,8 +22,8 @@ def _elimination(system: System, q0: ca.SX, frame: Basis) -> Basis:
 
 
 def _householder(system: System, q0: ca.SX, frame: Basis) -> Basis:
-    """The Householder basis for a step from q0. The signs are computed at q0 and used in the whole
-    step, so that the basis is smooth in it.
+    """The Householder basis for a step from q0. Its signs are computed at q0 and used for the
+    whole step, so the basis is smooth within the step.
     """
     n = system.space.nv - len(system.prescribed)
 
@@ -31,23 +31,24 @@ def _householder(system: System, q0: ca.SX, frame: Basis) -> Basis:
         return (system.constraint_matrix(q) @ frame(q))[:, :n]
 
     _, signs = householder(free(q0))
+    # virtual velocities do not move prescribed coordinates
     rest = ca.SX(len(system.prescribed), n - system.n_velocity_constraints)
     return lambda q: frame(q) @ ca.vertcat(householder(free(q), signs)[0], rest)
 
 
 BASES: dict[str, Callable[[System, ca.SX, Basis], Basis]] = {
-    "own": _own,
+    "own": _of_system,
     "elimination": _elimination,
     "householder": _householder,
 }
-"""Bases for a step from q0, made in a frame of the velocities: the system's own, which is its
-`distribution` if it has one; elimination of the dependent velocities; the last columns of the
-Householder QR of A^T.
+"""Functions that return a basis for a step from q0 in a frame of the velocities. They use the
+system's basis (its `distribution` if declared), the elimination of dependent velocities, or the
+last columns of the Householder QR factorization of A^T.
 """
 
 
 def change_of_basis(basis: ca.SX, other: ca.SX) -> ca.SX:
-    """C (nrho, nrho) with `other = basis C`, two bases (nw, nrho) of one distribution; the
-    components of a momentum follow by `other^T p = C^T basis^T p`.
+    """The matrix C (nrho, nrho) in `other = basis C` for two bases (nw, nrho) of a distribution.
+    The components of a momentum follow from `other^T p = C^T basis^T p`.
     """
     return ca.solve(basis.T @ basis, basis.T @ other)

@@ -1,4 +1,4 @@
-"""Elimination of dependent velocities by the velocity constraints."""
+"""Elimination of dependent velocities by means of the velocity constraints."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from functools import cached_property
 
 import casadi as ca
 import numpy as np
-from scipy.linalg import qr
 
 from nh_control.geometry.spaces import Product
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
+from nh_control.numerics.independent_columns import independent_columns
 
 
 class Elimination:
-    """Dependent velocities of `A(q) v = b(q)` as functions of the independent ones. Places are
-    indices of local coordinates; first-order and then prescribed coordinates are the last.
-
-    Velocities on spheres are never dependent, because their bases turn.
+    """Dependent velocities of `A(q) v = b(q)` as functions of the independent ones. Indices refer
+    to local coordinates; first-order coordinates and then prescribed coordinates are the last of
+    them. Velocities on spheres are never dependent, because their bases rotate.
     """
 
     def __init__(self, system: LagrangianSystem):
@@ -26,13 +25,14 @@ class Elimination:
 
     @property
     def on_spheres(self) -> bool:
-        """Whether velocities are stored in more numbers than they have local coordinates."""
+        """Whether stored velocities have more numbers than local coordinates."""
         return self._space.nw != self._space.nv
 
     @cached_property
     def dependent(self) -> tuple[int, ...]:
-        """Places of the dependent velocities: those the system names, or else chosen at its
-        nominal configuration by pivoting. Raises ValueError where the constraints fix fewer.
+        """The indices of the dependent velocities, which the system declares or pivoting chooses
+        at the nominal configuration. Raises ValueError if the constraints determine fewer
+        velocities.
         """
         system, space = self._system, self._space
         if not system.n_velocity_constraints:
@@ -45,35 +45,39 @@ class Elimination:
         if not np.isfinite(matrix).all() or dependent_rows(matrix):
             raise ValueError(
                 f"{system.name}: the {system.n_velocity_constraints} velocity constraints do not "
-                f"fix {system.n_velocity_constraints} of "
+                f"determine {system.n_velocity_constraints} of "
                 f"the velocities {[space.tangent_names[i] for i in choice]} at q = "
-                f"{nominal.tolist()}: drop dependent ones, choose others by `dependent`, or give "
-                "another configuration, `nominal`, where they do"
+                f"{nominal.tolist()}: drop dependent rows, choose other velocities by "
+                "`dependent`, or set `nominal` to a configuration where they do"
             )
-        _, _, pivots = qr(matrix, pivoting=True)
-        return tuple(sorted(choice[int(i)] for i in pivots[: system.n_velocity_constraints]))
+        places = independent_columns(matrix, system.n_velocity_constraints)
+        return tuple(sorted(choice[i] for i in places))
 
     @cached_property
     def independent(self) -> list[int]:
-        """Places of the other velocities, without first-order and prescribed coordinates."""
+        """The indices of the independent velocities, without first-order and prescribed
+        coordinates.
+        """
         return [i for i in range(self._moving) if i not in self.dependent]
 
     @cached_property
     def without_momentum(self) -> tuple[int, ...]:
-        """Places of the velocities without momentum in a state: dependent ones, and first-order
-        coordinates.
+        """The indices of the velocities without a momentum in the state, which are dependent
+        velocities and those of first-order coordinates.
         """
         return (*self.dependent, *range(self._moving, self._free))
 
     @property
     def dropped(self) -> tuple[int, ...]:
-        """Places of `without_momentum` among the stored velocities."""
+        """The indices of `without_momentum` among the stored velocities."""
         return tuple(self._flat[i] for i in self.without_momentum)
 
     def tangents(self, q: ca.SX, frame: ca.SX | None = None) -> ca.SX:
-        """A basis Y of the virtual velocities in local coordinates, `A frame Y = 0`, (nv, nrho):
-        one for every independent velocity. `frame` (nw, nv) is that of the space by default.
+        """A basis Y (nv, nrho) of the virtual velocities in local coordinates, `A frame Y = 0`,
+        with a column for every independent velocity. By default, `frame` (nw, nv) is the space's
+        frame.
         """
+        # rows for independent velocities: 1; for dependent ones: -A_d^{-1} A_i
         y = ca.SX(self._space.nv, len(self.independent))
         y[self.independent, :] = ca.SX.eye(len(self.independent))
         if self.dependent:
@@ -82,20 +86,21 @@ class Elimination:
         return y
 
     def particular(self, q: ca.SX, prescribed_velocity: ca.SX) -> ca.SX:
-        """A velocity c (nv) in local coordinates with `A frame c = b`: prescribed velocities are
-        kept, the other independent ones are zero.
+        """A velocity c (nv) in local coordinates that satisfies `A frame c = b`. It has the given
+        prescribed velocities, and all other independent velocities are zero.
         """
         c = ca.SX(self._space.nv, 1)
         c[self._free :] = prescribed_velocity
         moving = self._system.prescribed or self._system.velocity_drift is not None
         if self.dependent and moving:
+            # A_d c_d = b - A c_prescribed
             a, dependent = self._matrix(q), list(self.dependent)
             c[dependent] = ca.solve(a[:, dependent], self._system.drift(q) - a @ c)
         return ca.densify(c)
 
     def stored_frame(self, q: ca.SX, frame: ca.SX | None = None) -> ca.SX:
-        """Stored momenta of unit components in a `frame` (nw, nv), by default the space's,
-        (stored, nrho + prescribed).
+        """The stored momenta (stored, nrho + prescribed) for unit components in a `frame`
+        (nw, nv), by default the space's frame.
         """
         rows = [i for i in range(self._space.nw) if i not in self.dropped]
         columns = [i for i in range(self._space.nv) if i not in self.without_momentum]
@@ -108,7 +113,9 @@ class Elimination:
 
     @cached_property
     def _flat(self) -> dict[int, int]:
-        """Local coordinates that are stored velocities as well, and their places among these."""
+        """The local coordinates that are also stored velocities, with their indices among the
+        stored velocities.
+        """
         space = self._space
         flat: dict[int, int] = {}
         local = stored = 0
@@ -120,13 +127,14 @@ class Elimination:
 
 
 def dependent_rows(a: np.ndarray, tolerance: float | None = None) -> list[int]:
-    """Rows of a matrix that follow from those before them, to a `tolerance` relative to the
-    largest singular value (None: to round-off). Columns and rows are divided by their largest
-    number, so that their units do not matter.
+    """The rows of a matrix that depend linearly on previous rows, within a `tolerance` relative to
+    the largest singular value (by default round-off). Columns and rows are divided by their
+    largest entry, so their units do not matter.
     """
     for axis in (0, 1):
         largest = np.abs(a).max(axis=axis, keepdims=True, initial=0.0)
         a = a / np.where(largest > 0, largest, 1.0)
+    # row k is dependent if the first k + 1 rows have the same rank as the first k rows
     values = (np.linalg.svd(a[:k], compute_uv=False) for k in range(1, len(a) + 1))
     least = max(a.shape) * np.finfo(float).eps if tolerance is None else tolerance
     ranks = [int((each > least * each.max(initial=0.0)).sum()) for each in values]

@@ -1,5 +1,5 @@
-"""Forces from outside, such as wind, as further inputs of a system: on coordinates, points and
-bodies.
+"""External forces on coordinates, points and bodies, such as wind, as additional inputs of a
+system.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ FORCE, TORQUE = ("force_x", "force_y", "force_z"), ("torque_x", "torque_y", "tor
 
 @dataclass(frozen=True)
 class ForceTarget:
-    """A target of external forces: `force(q, v, w, p)` is the generalized force (nw) of its
-    components w, in `units`, at the system's parameters p. If it changes the ground, `friction(w)`
-    multiplies the friction of all contacts and grips.
+    """A target of external forces. `force(q, v, w, p)` is the generalized force (nw) that results
+    from the components w, in `units`, at the system's parameters p. For a target that changes the
+    ground, `friction(w)` multiplies the friction in all contacts and grips.
     """
 
     name: str
@@ -39,24 +39,24 @@ class ForceTarget:
 
     @property
     def n_forces(self) -> int:
-        """Number of leading force components; all components if all are torques."""
+        """Number of leading force components, or number of all components if all are torques."""
         return sum(not c.startswith("torque") for c in self.components) or self.n
 
 
 def with_external_forces(system: System, targets: Iterable[ForceTarget]) -> System:
-    """The system with the components of all targets as further inputs without limits, named
-    `<target>_<component>`, after its own: `f(q, v, (u, w)) = f(q, v, u) + sum f_i(q, v, w_i)`.
-
-    In a discrete system the next values of prescribed coordinates still come last.
+    """The system with the components of all targets as additional inputs:
+    `f(q, v, (u, w)) = f(q, v, u) + sum f_i(q, v, w_i)`. These inputs have the names
+    `<target>_<component>` and no limits. In a discrete system, the next values of prescribed
+    coordinates are still the last inputs.
     """
     targets = tuple(targets)
     nu, added = system.nu, sum(target.n for target in targets)
 
     def force(q: Graph, v: Graph, u: Graph, *p: Any) -> Graph:
-        own = ca.SX(system.space.nw, 1)
+        internal = ca.SX(system.space.nw, 1)
         if system.force is not None:
-            own = as_expression(system.force(q, v, u[:nu], *p))
-        total, i = ca.vertcat(own), nu
+            internal = as_expression(system.force(q, v, u[:nu], *p))
+        total, i = ca.vertcat(internal), nu
         for target in targets:
             total += target.force(q, v, u[i : i + target.n], p[0] if p else system.parameters)
             i += target.n
@@ -72,12 +72,14 @@ def with_external_forces(system: System, targets: Iterable[ForceTarget]) -> Syst
             i += target.n
         return factor
 
+    # external forces have no limits
     free = np.tile([-np.inf, np.inf], (added, 1))
 
+    # forces, external forces, prescribed coordinates
     def extended(limits: np.ndarray) -> np.ndarray:
         return np.vstack([limits[:nu], free, limits[nu:]])
 
-    given, rate = system.input_limits, system.first_order_rate
+    limits, rate = system.input_limits, system.first_order_rate
     return replace(
         system,
         name=f"{system.name}_disturbed",
@@ -85,8 +87,8 @@ def with_external_forces(system: System, targets: Iterable[ForceTarget]) -> Syst
         input_units=(system.input_units or ("",) * nu)
         + tuple(u for t in targets for u in t.units),
         input_limits=(
-            (lambda p: extended(np.asarray(given(p))))
-            if callable(given)
+            (lambda p: extended(np.asarray(limits(p))))
+            if callable(limits)
             else extended(system.input_bounds)
         ),
         force=force,
@@ -100,16 +102,16 @@ def with_external_forces(system: System, targets: Iterable[ForceTarget]) -> Syst
 
 
 def in_space(targets: Mapping[str, ForceTarget]) -> dict[str, ForceTarget]:
-    """Targets whose components are forces and torques along the axes, by name."""
+    """The targets, by name, whose components are forces and torques along spatial axes."""
     along = {*FORCE, *TORQUE}
-    return {name: one for name, one in targets.items() if set(one.components) <= along}
+    return {name: target for name, target in targets.items() if set(target.components) <= along}
 
 
 def on_point(
     space: Space, name: str, position: Callable[[Graph, Any], Graph], description: str = ""
 ) -> ForceTarget:
-    """A force (N) at the point `position(q, p)` (3) in m, along the axes of this position:
-    `J(q)^T w` with J the derivative of the position.
+    """A force (N) at the point `position(q, p)` (3) in m, in the axes of this position. The
+    generalized force is `J(q)^T w`, where J is the derivative of the position.
     """
     return ForceTarget(
         name,
@@ -126,14 +128,15 @@ def on_body(
     pose: Callable[[Graph, Any], tuple[Graph, Graph]],
     description: str = "",
 ) -> ForceTarget:
-    """A force (N) at the origin of a body with the pose (position (3), rotation (3, 3)) of
-    `pose(q, p)`, and a torque (N m), both in the axes that the pose is given in.
+    """A force (N) at the origin of a body and a torque (N m) on it, both in the axes in which
+    `pose(q, p)` (position (3), rotation (3, 3)) is expressed.
     """
 
     def force(q: Graph, v: Graph, w: Graph, p: Any) -> Graph:
         rotation = pose(q, p)[1]
 
         def work(moved: Graph) -> Graph:
+            # f . x + tau . phi, with phi the small rotation from the pose at q
             position, moved_rotation = pose(moved, p)
             return ca.dot(w[:3], position) + ca.dot(
                 w[3:], _rotation_vector(moved_rotation @ rotation.T)
@@ -150,8 +153,8 @@ def on_body(
 def on_planar_body(
     space: Space, name: str, pose: Callable[[Graph, Any], Graph], description: str = ""
 ) -> ForceTarget:
-    """A force (N) at the origin of a planar body with the pose (theta, x, y) of `pose(q, p)`, in
-    the axes of x and y, and a torque (N m) about the vertical.
+    """A force (N) along the x and y axes at the origin of a planar body with the pose `pose(q, p)`
+    (theta, x, y), and a torque (N m) about the vertical.
     """
 
     def force(q: Graph, v: Graph, w: Graph, p: Any) -> Graph:
@@ -171,12 +174,12 @@ def on_planar_body(
 
 
 LEAST_FRICTION = 1e-3
-"""Smallest factor of the friction on ice."""
+"""Minimum friction factor, reached on ice."""
 
 
 def on_ground(space: Space) -> ForceTarget:
-    """Ice: the target "ground" has one component `loss` from 0 to 1, which multiplies the friction
-    of all contacts and grips by `max(1 - loss, 0.001)`.
+    """The target "ground", which models ice. Its component `loss` (0 to 1) multiplies the friction
+    in all contacts and grips by `max(1 - loss, 0.001)`.
     """
     return ForceTarget(
         "ground",
@@ -191,17 +194,18 @@ def on_ground(space: Space) -> ForceTarget:
 def on_coordinates(
     space: Space, prescribed: Collection[str] = (), units: dict[str, str] | None = None
 ) -> tuple[ForceTarget, ...]:
-    """A generalized force on every coordinate that is not prescribed, dual to its velocity.
+    """A generalized force, dual to the velocity, on every coordinate that is not prescribed.
 
-    The components have the names of the tangent vectors; on spheres, where the force acts on the
-    direction in space, the names of the configuration. `units` overrides the units "N" and "N m"
-    by coordinate.
+    Components are named after the tangent vectors. On spheres, the force acts on the direction in
+    space, and components are named after the configuration. `units` overrides the units "N" and "N
+    m" by coordinate.
     """
     targets, i = [], 0
     for factor in _factors(space):
+        # on a sphere, the force acts on the vector in space
         names = factor.tangent_names if factor.nv == factor.nw else factor.names
         for j, name in enumerate(names):
-            known = "N or N m" if isinstance(factor, Rn) else _unit(factor, j)
+            known = _unit(factor, name, j)
             if name not in prescribed:
                 unit = (units or {}).get(name, known)
                 targets.append(_on_velocity(name, unit, i + j, space.nw))
@@ -219,22 +223,27 @@ def _on_velocity(name: str, unit: str, i: int, nw: int) -> ForceTarget:
     return ForceTarget(name, ("external",), (unit,), force, f"{kind} on the coordinate {name}")
 
 
-def _unit(factor: Space, j: int) -> str:
-    """Units of a group's or sphere's components: torques of rotations, then forces of
-    translations."""
+def _unit(factor: Space, name: str, j: int) -> str:
+    """The unit of the force on a coordinate of Rn, or on component j of a group or sphere. A group
+    has torques for rotations, then forces for translations.
+    """
+    if isinstance(factor, Rn):
+        return {"m": "N", "rad": "N m"}.get(factor.units.get(name, ""), "N or N m")
     rotations = 1 if isinstance(factor, SE2) else 3
     return "N m" if j < rotations else "N"
 
 
 def _dual(space: Space, q: Graph, work: Callable[[Graph], Graph]) -> Graph:
-    """Generalized force (nw) that does the virtual work `work(q)` along velocities, to first
-    order.
+    """The generalized force (nw) whose virtual work along velocities is the first variation of
+    `work(q)`.
 
-    The velocity of a direction is its derivative as a vector in space, so that the component of a
-    force along the direction does no work.
+    The velocity of a direction is its derivative as a vector in space, so the component of a force
+    along the direction does no work.
     """
+    # gradient of work(retract(q, e)) at e = 0; on spheres, of work(q + e)
     e, moved, i, j = ca.SX.sym("e", space.nw), [], 0, 0
     for factor in _factors(space):
+        # a direction varies as a vector in R^3
         part, change = q[i : i + factor.nq], e[j : j + factor.nw]
         moved.append(factor.retract(part, change) if factor.nv == factor.nw else part + change)
         i, j = i + factor.nq, j + factor.nw
@@ -247,6 +256,7 @@ def _factors(space: Space) -> tuple[Space, ...]:
 
 
 def _rotation_vector(rotation: Graph) -> Graph:
-    """Rotation vector (3) of a small rotation, to first order."""
+    """The rotation vector (3) for a small rotation, to first order."""
+    # vee of the skew part
     r = rotation
     return ca.vertcat(r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]) / 2

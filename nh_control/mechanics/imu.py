@@ -1,4 +1,4 @@
-"""The measurements of an inertial measurement unit that moves with a system."""
+"""Measurements by an inertial measurement unit (IMU) that moves with a system."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ ACCELERATIONS = tuple(f"linear_acceleration_{axis}" for axis in "xyz")
 
 @dataclass(frozen=True)
 class Imu(Output):
-    """An output in the axes of a sensor with the `pose(q)` (position (3) in m, rotation (3, 3)
-    from its axes to those of the world), of a system with parameters `pose(q, p)`:
+    """An output (6) with the angular velocity (rad/s) from a gyroscope and the specific force
+    (m/s^2) from an accelerometer, `omega = vee(R^T R')` and `a = R^T (x'' + gravity e_z)`, in
+    sensor axes. At rest, a points upward.
 
-    `omega = vee(R^T R'),  a = R^T (x'' + gravity e_z)`, (6) in rad/s and m/s^2: a gyroscope and an
-    accelerometer, which shows gravity upwards at rest. x'' follows from the equations of motion
-    under the inputs that act, external forces among them. Raises ValueError where coordinates are
-    prescribed: their accelerations are not known.
+    `pose(q)`, or `pose(q, p)` for a system with parameters, returns the position x (3) in m and
+    the rotation R (3, 3) from sensor axes to world axes. x'' follows from the equations of motion
+    under the acting inputs, including external forces. Raises ValueError for prescribed
+    coordinates, whose accelerations are not known.
     """
 
     pose: Callable[..., tuple[Any, Any]] | None = None
@@ -35,7 +36,7 @@ class Imu(Output):
     units: tuple[str, ...] | str = ("rad/s",) * 3 + ("m/s^2",) * 3
 
     def of(self, system: LagrangianSystem, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
-        """The values (6) at expressions."""
+        """The values (6) for symbolic q, v and u."""
         if not isinstance(system, System):
             raise TypeError(f"output {self.name} needs a System, got {system!r}")
         space = system.space
@@ -48,10 +49,11 @@ class Imu(Output):
                 f"{system.name}: the pose of the output {self.name} depends on first-order "
                 f"coordinates {system.first_order}, whose accelerations are not known"
             )
-        # x' and R' of a velocity w at a configuration
+        # x' and R' at a configuration with velocity w
         moved = self._flat_pose(system, space.retract(configuration, e))
         rate = ca.substitute(ca.jtimes(moved, e, space.frame(configuration).T @ w), e, rest)
-        # x'' along the motion: by the configuration, and by the velocity's rate
+        # x'' = d x'/dq q' + d x'/dw v'
+        # first-order coordinates move with their rates
         full = system.with_rates(q, v, u)
         along = ca.substitute(rate[:3], configuration, space.retract(q, e))
         by_q = ca.jtimes(along, e, space.frame(q).T @ full)
@@ -61,13 +63,14 @@ class Imu(Output):
             [by_q, by_v, turning], [e, configuration, w], [rest, q, full]
         )
         rotation = ca.reshape(self._flat_pose(system, q)[3:], 3, 3)
+        # R^T R' is skew-symmetric
         skew = rotation.T @ turning
         omega = ca.vertcat(skew[2, 1], skew[0, 2], skew[1, 0])
         specific = rotation.T @ (by_q + by_v + ca.DM([0, 0, self.gravity]))
         return ca.densify(ca.vertcat(omega, specific))
 
     def _flat_pose(self, system: System, q: ca.SX) -> ca.SX:
-        """Position, then the columns of the rotation, (12)."""
+        """The position, then the columns of the rotation (12)."""
         pose = self.pose
         if pose is None:
             raise ValueError(f"output {self.name} has no pose(q)")
@@ -85,7 +88,7 @@ class Imu(Output):
         return flattened
 
     def behind(self, nq: int, nw: int, inputs: Callable[..., ca.SX]) -> Imu:
-        own = self.pose
-        if own is None:
+        pose = self.pose
+        if pose is None:
             return self
-        return replace(self, pose=lambda q, *p: own(q[:nq], *p))
+        return replace(self, pose=lambda q, *p: pose(q[:nq], *p))

@@ -1,4 +1,4 @@
-"""Whether the constraints of a system are independent."""
+"""Checks whether a system's constraints are independent."""
 
 from __future__ import annotations
 
@@ -12,24 +12,29 @@ from nh_control.mechanics.lagrangian_system import LagrangianSystem
 from nh_control.mechanics.mechanics import Mechanics
 
 CLOSE = 1e-6
-"""Relative size below which a derivative counts as zero where the constraints are satisfied: where
-they lose rank, iterations end at the root of the round-off from them.
+"""Relative size below which a derivative counts as zero at a configuration that satisfies the
+constraints. Where the rank is lost, iterations only get as close as the square root of the
+round-off.
 """
 ROUND_OFF = 1e-14
-"""Relative size below which a derivative counts as zero beside those of other rows."""
+"""Size below which a derivative counts as zero, relative to the derivatives in other rows."""
 ASIDE, APART = 0.03, 1e-3
-"""Length of a motion that keeps the constraints, and what is left of it where they hold at a
-single configuration only, relative to the sizes of the coordinates.
+"""Length of a motion along the constraints, and maximum distance that remains if only a single
+configuration satisfies them, relative to the sizes of the coordinates.
 """
 SPREADS = (0.3, 1.0, 0.03) * 3
-"""Sizes of the random changes of the nominal configuration from which the constraints are met."""
+"""Sizes of random changes to the nominal configuration. Iterations start at the changed
+configurations.
+"""
 ITERATIONS = 100
-"""Of Gauss and Newton: from afar, and where constraints lose rank, each halves the distance."""
+"""Maximum number of Gauss-Newton iterations. Far from a solution, and where constraints lose rank,
+an iteration only halves the distance.
+"""
 
 
 def require_independent_velocity_constraints(system: LagrangianSystem) -> None:
     """Raise ValueError unless the velocity constraints are independent at the nominal
-    configuration, where it lies in the domain.
+    configuration. A nominal configuration outside the domain is not checked.
     """
     nominal, q = system.nominal_configuration, system.symbols[0]
     inside = (system.value(system.domain_at(q), nominal) > 0).all()
@@ -39,30 +44,31 @@ def require_independent_velocity_constraints(system: LagrangianSystem) -> None:
     if not np.isfinite(a).all():
         raise ValueError(
             f"{system.name}: velocity_constraint is not finite at q = {nominal.tolist()}: "
-            f"{a.tolist()}; give a configuration, `nominal`, where it is finite"
+            f"{a.tolist()}; set `nominal` to a configuration where it is finite"
         )
     if dependent := dependent_rows(a):
         raise ValueError(
             f"{system.name}: rows {dependent} (counted from 0) of velocity_constraint are zero or "
-            f"depend on rows before at q = {nominal.tolist()}: {a.tolist()}; drop dependent rows, "
-            "write them so that they stay independent there, or give a configuration, `nominal`, "
-            "where they are independent"
+            f"depend on previous rows at q = {nominal.tolist()}: {a.tolist()}; drop dependent "
+            "rows, write them such that they remain independent there, or set `nominal` to a "
+            "configuration where they are independent"
         )
 
 
 def redundant_rows(system: LagrangianSystem, mechanics: Mechanics) -> tuple[int, ...]:
-    """Rows of the holonomic constraints that depend on rows before them, at all random
-    configurations that were found to satisfy the constraints; of these configurations, that where
-    the fewest do, the closest to the origin. At others as many rows do, but they may be others. A
-    configuration without neighbors does not count.
+    """The rows of the holonomic constraints that depend on previous rows at all random
+    configurations that satisfy the constraints. The set of dependent rows may vary. The result
+    belongs to the configuration with the fewest dependent rows; if there are several, it belongs
+    to the one closest to the origin. Isolated solutions of the constraints are ignored.
 
-    Raises ValueError if such a row does not hold at a neighbor where the independent ones do: its
-    derivative vanishes where it holds, or it follows from velocity constraints; and for velocity
-    constraints that depend on others at all these configurations.
+    Raises ValueError if a dependent row is violated at a neighbor that satisfies the independent
+    rows. In this case, either the derivative of the dependent row vanishes where the row is
+    satisfied, or the row follows from velocity constraints. Also raises ValueError for velocity
+    constraints that are dependent at all these configurations.
     """
     if not system.n_holonomic_constraints:
         return ()
-    found: list[tuple[list[int], np.ndarray]] = []
+    candidates: list[tuple[list[int], np.ndarray]] = []
     slopes = _Slopes(system, mechanics)
     slopes.require_independent_rolling()
     for start in slopes.configurations():
@@ -72,25 +78,28 @@ def redundant_rows(system: LagrangianSystem, mechanics: Mechanics) -> tuple[int,
             continue
         if not (dependent := slopes.dependent(q)):
             return ()
-        found.append((dependent, q))
-    if not found:
+        candidates.append((dependent, q))
+    if not candidates:
         return ()
-    rows, q = min(found, key=lambda each: (len(each[0]), np.abs(each[1]).max()))
+    # fewest dependent rows, then closest to the origin
+    rows, q = min(candidates, key=lambda each: (len(each[0]), np.abs(each[1]).max()))
     if wrong := slopes.violated(q, rows):
         others = " or on velocity_constraint" if system.n_velocity_constraints else ""
         raise ValueError(
-            f"{system.name}: {system.named_rows(wrong)} are zero or depend on rows before{others} "
-            "at random configurations that satisfy the constraints, such as q = "
+            f"{system.name}: {system.named_rows(wrong)} are zero or depend on previous "
+            f"rows{others} at random configurations that satisfy the constraints, such as q = "
             f"{q.tolist()}, but do not follow from them elsewhere; drop dependent rows, and write "
-            "rows whose derivatives do not vanish where they hold"
+            "rows whose derivatives do not vanish where they are satisfied"
         )
     return tuple(rows)
 
 
 def without_round_off(slopes: np.ndarray, others: np.ndarray | None = None) -> np.ndarray:
-    """Derivatives of constraints (rows, n) where these are satisfied, with zeros for numbers that
-    are small beside those of the same row, here or among `others` (rows, n), elsewhere.
+    """Derivatives (rows, n) of constraints at a configuration that satisfies them, with small
+    entries replaced by zero. Entries are compared with the largest entry of the same row, either
+    here or in `others` (rows, n) at a different configuration.
     """
+    # compare with the largest entry of the row
     both = np.abs(slopes if others is None else np.hstack([slopes, others]))
     largest = both.max(axis=1, keepdims=True, initial=0.0)
     least = np.maximum(CLOSE * largest, ROUND_OFF * largest.max(initial=0.0))
@@ -98,7 +107,7 @@ def without_round_off(slopes: np.ndarray, others: np.ndarray | None = None) -> n
 
 
 class _Slopes:
-    """The constraints of a system and their derivatives by the local coordinates that move."""
+    """A system's constraints and their derivatives with respect to its free coordinates."""
 
     def __init__(self, system: LagrangianSystem, mechanics: Mechanics):
         self._system, self._rng = system, np.random.default_rng(0)
@@ -112,14 +121,15 @@ class _Slopes:
     def configurations(self) -> Iterator[np.ndarray]:
         """Random configurations that satisfy the holonomic constraints in the system's domain."""
         space, nominal = self._system.space, self._system.nominal_configuration
+        # random initial guesses near and far, because constraints may have several branches
         for spread in SPREADS:
             start = space.retract(nominal, spread * self._rng.normal(size=space.nv))
             if (q := self._satisfied(start)) is not None:
                 yield q
 
     def require_independent_rolling(self) -> None:
-        """Raise ValueError if velocity constraints are dependent wherever the holonomic ones hold,
-        as those of two wheels on one axle are on the ground.
+        """Raise ValueError if velocity constraints are dependent at all configurations that
+        satisfy the holonomic constraints, for example those for two wheels on one axle.
         """
         if not self._n:
             return
@@ -133,15 +143,17 @@ class _Slopes:
             raise ValueError(
                 f"{self._system.name}: {self._system.named_velocity_rows(rows)} follow from "
                 "others at all configurations that satisfy the holonomic constraints, such as q = "
-                f"{np.round(q, 3).tolist()}; drop them (of two wheels on one axle, one has "
+                f"{np.round(q, 3).tolist()}; drop them (one of two wheels on an axle needs "
                 "slips='sideways')"
             )
 
     def dependent(self, q: np.ndarray) -> list[int]:
-        """The dependent rows at q, which satisfies the constraints. Derivatives along changes as
-        large as the coordinates count as zero beside those of the same row here, or at another
-        configuration as far away as the origin.
+        """The dependent rows at q, which satisfies the constraints. Derivatives are scaled by the
+        sizes of the coordinates. A derivative counts as zero if it is small compared with others
+        of the same row, either at q or at another configuration, which is as far from q as the
+        origin is.
         """
+        # dependent rows of [A frame; Dh], without those of A
         sizes = self._sizes(q)
         _, here, rolling, _ = self._at(q)
         here, there = here * sizes, self._at(self._elsewhere(q))[1] * sizes
@@ -149,16 +161,15 @@ class _Slopes:
         return [k - self._n for k in dependent_rows(stacked, CLOSE) if k >= self._n]
 
     def neighbor(self, q: np.ndarray) -> np.ndarray | None:
-        """A configuration beside q that satisfies the constraints as well; None where there is
-        none.
-        """
+        """A configuration near q that also satisfies the constraints, or None."""
+        # an isolated solution pulls the neighbor back to q
         near, sizes = self._aside(q, self._all), self._sizes(q)
         if near is None or np.abs(self._system.space.local(q, near)).max() <= APART * sizes.max():
             return None
         return near
 
     def violated(self, q: np.ndarray, dependent: Sequence[int]) -> list[int]:
-        """Those of the dependent rows that do not hold beside q where the others do."""
+        """The dependent rows that are violated near q, where the other rows are satisfied."""
         near = self._aside(q, [row for row in self._all if row not in dependent])
         if near is None:
             return []
@@ -166,9 +177,10 @@ class _Slopes:
         return [row for row in dependent if not abs(h[row]) <= least[row]]
 
     def _aside(self, q: np.ndarray, rows: Sequence[int]) -> np.ndarray | None:
-        """A configuration at a short distance from q that satisfies these rows."""
+        """A configuration a short distance from q that satisfies these rows, or None."""
         space, sizes = self._system.space, self._sizes(q)
         slope = without_round_off(self._at(q)[1] * sizes)[[*rows]]
+        # a random tangent vector: d - Dh^+ Dh d
         aside = self._rng.normal(size=space.nv)
         aside -= np.linalg.lstsq(slope, slope @ aside, rcond=CLOSE)[0]
         return self._satisfied(space.retract(q, ASIDE * sizes * aside), rows)
@@ -178,8 +190,8 @@ class _Slopes:
         return range(self._system.n_holonomic_constraints)
 
     def _satisfied(self, q: np.ndarray, rows: Sequence[int] | None = None) -> np.ndarray | None:
-        """The end of the Gauss-Newton iteration from q on these rows, all by default; None where
-        it does not satisfy them, or not in the domain.
+        """The result of Gauss-Newton iterations from q for these rows, by default for all rows.
+        None if the result violates them or lies outside the domain.
         """
         at = [*(self._all if rows is None else rows)]
         for _ in range(ITERATIONS):
@@ -187,11 +199,13 @@ class _Slopes:
             h, slope = h[at], slope[at]
             if not (np.isfinite(h).all() and np.isfinite(slope).all()):
                 return None
+            # least-norm solution of Dh dq = -h with rows of unit length
             slope = without_round_off(slope)
             length = np.linalg.norm(slope, axis=1, keepdims=True)
             length[length == 0] = 1.0
             change = -np.linalg.lstsq(slope / length, h[:, 0] / length[:, 0], rcond=1e-10)[0]
             size, largest = np.abs(change).max(initial=0.0), self._sizes(q).max()
+            # no coordinate changes by more than the size of the largest one
             q = self._system.space.retract(q, change * min(1.0, largest / (size or largest)))
             if size <= 1e-15 * largest:
                 break
@@ -200,8 +214,8 @@ class _Slopes:
         return q if (np.abs(h[at]) <= least[at]).all() and inside else None
 
     def _residual(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Values of all rows, and those that count as zero: CLOSE of what another configuration
-        changes them by.
+        """The values of all rows, and their tolerances, which are CLOSE times the change in the
+        values to another configuration.
         """
         (h, slope, _, _), sizes = self._at(q), self._sizes(q)
         there = self._at(self._elsewhere(q))[1]
@@ -213,8 +227,8 @@ class _Slopes:
         return self._system.space.retract(q, change * self._rng.choice([-1, 1], len(change)))
 
     def _sizes(self, q: np.ndarray) -> np.ndarray:
-        """Sizes (nv) of the coordinates: their distances from the origin, or the largest of them
-        where the constraints keep a coordinate there.
+        """The sizes (nv) of the coordinates: their distances from the origin, or the largest
+        distance for a coordinate at the origin.
         """
         sizes = np.abs(self._system.space.local(self._system.space.origin, q))
         largest = sizes.max() or 1.0

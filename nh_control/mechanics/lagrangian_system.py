@@ -1,4 +1,4 @@
-"""A mechanical system as it is written down: its functions, evaluated at expressions."""
+"""The declaration of a mechanical system, and its functions evaluated at expressions."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from nh_control.geometry.spaces import Space, StepGeometry
 from nh_control.mechanics import parametric
 from nh_control.mechanics.contacts import Grip, UnilateralConstraint
 from nh_control.mechanics.input_bounds import input_bounds, nominal_configuration
+from nh_control.mechanics.kinematics import evaluated_on
 from nh_control.mechanics.symmetry import NO_SYMMETRY, Symmetry
 from nh_control.numerics.expressions import Returned, as_expression
 
 SMOOTHING = 1e-8
-"""Height (J) of the barrier of contacts: a force `smoothing / gap`."""
+"""Default height (J) of the contact barrier, whose force is `smoothing / gap`."""
 
 
 @dataclass(frozen=True, repr=False)
 class LagrangianSystem:
-    """The declaration of a mechanical system, see `System`, and its functions at expressions.
-    `Mechanics` has the expressions that follow from it.
+    """The declaration of a mechanical system (see `System`), and its functions evaluated at
+    expressions. `Mechanics` derives other expressions from the declaration.
     """
 
     name: str
@@ -59,31 +60,31 @@ class LagrangianSystem:
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        """Names of the numbers among the parameters, `lengths[0], lengths[1]` for a tuple, and
-        `smoothing` of a system with contacts.
+        """The names of all numbers in the parameters, such as `lengths[0], lengths[1]` for a
+        tuple, and `smoothing` for a system with contacts.
         """
         return (*parametric.names(self.parameters), *("smoothing",) * self.has_contacts)
 
     @cached_property
     def parameter_values(self) -> np.ndarray:
-        """Their values, (n)."""
-        own = parametric.values(self.parameters)
-        return np.append(own, self.smoothing) if self.has_contacts else own
+        """The parameter values (n), in the order of `parameter_names`."""
+        declared = parametric.values(self.parameters)
+        return np.append(declared, self.smoothing) if self.has_contacts else declared
 
     @property
     def parameter_symbols(self) -> ca.SX:
-        """Symbols (n) of the parameters in all expressions of this system."""
-        own = self._symbolic_parameters[0]
-        return ca.vertcat(own, self.smoothing_symbol) if self.has_contacts else own
+        """The symbols (n) for the parameters in all of this system's expressions."""
+        declared = self._symbolic_parameters[0]
+        return ca.vertcat(declared, self.smoothing_symbol) if self.has_contacts else declared
 
     @property
     def parameter_expressions(self) -> Any:
-        """The parameters with symbols in the places of the numbers, as functions take them."""
+        """The parameters that are passed to functions, with symbols instead of numbers."""
         return self._symbolic_parameters[1]
 
     @cached_property
     def smoothing_symbol(self) -> ca.SX:
-        """The symbol of `smoothing`."""
+        """The symbol for `smoothing`."""
         return ca.SX.sym("smoothing")
 
     @property
@@ -93,8 +94,8 @@ class LagrangianSystem:
 
     @cached_property
     def input_bounds(self) -> np.ndarray:
-        """Lower and upper bound of every input, (nu + prescribed, 2); infinite ones without
-        limits.
+        """The lower and upper bounds (nu + prescribed, 2) of the inputs, which are infinite
+        without limits.
         """
         return input_bounds(
             self.name, self.input_limits, self.parameters, self.nu, len(self.prescribed)
@@ -102,21 +103,23 @@ class LagrangianSystem:
 
     @cached_property
     def nominal_configuration(self) -> np.ndarray:
-        """The configuration (nq) at which the system is checked: `nominal`, or the
-        space's origin.
+        """The configuration (nq) at which the system is checked: `nominal`, by default the origin
+        of the space.
         """
         return nominal_configuration(self.name, self.space, self.nominal)
 
     @cached_property
     def n_velocity_constraints(self) -> int:
-        """Number of velocity constraints, without the rows of grips."""
+        """Number of velocity constraints, not counting the rows for grips."""
         return self.constraint_matrix(self.symbols[0]).shape[0]
 
     @property
     def nrho(self) -> int:
-        """Number of quasi-momenta, nv less constraints, first-order and prescribed coordinates."""
-        given = len(self.first_order) + len(self.prescribed)
-        return self.space.nv - self.n_velocity_constraints - given
+        """Number of quasi-momenta: nv minus the numbers of velocity constraints, first-order
+        coordinates and prescribed coordinates.
+        """
+        without_momentum = len(self.first_order) + len(self.prescribed)
+        return self.space.nv - self.n_velocity_constraints - without_momentum
 
     @cached_property
     def n_holonomic_constraints(self) -> int:
@@ -124,136 +127,154 @@ class LagrangianSystem:
         return self.holonomic(self.symbols[0]).shape[0]
 
     def lagrangian_at(self, q: ca.SX, v: ca.SX) -> ca.SX:
-        """L(q, v)."""
+        """The Lagrangian L(q, v)."""
         return self._call(self.lagrangian, q, v)
 
     def generalized_force(self, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
-        """Forces f(q, v, u) dual to v, (nw); zero if the system has none."""
+        """The forces f(q, v, u) (nw), dual to v. They are zero if the system declares none."""
         if self.force is None:
             return ca.SX(self.space.nw, 1)
-        return ca.vertcat(self._call(self.force, q, v, self._own_inputs(u)))
+        return ca.vertcat(self._call(self.force, q, v, self._force_inputs(u)))
 
     def rate_at(self, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
-        """Rates of the first-order coordinates, (n)."""
+        """The rates (n) of the first-order coordinates."""
         if self.first_order_rate is None:
             return ca.SX(0, 1)
-        return ca.densify(ca.vertcat(self._call(self.first_order_rate, q, v, self._own_inputs(u))))
+        return ca.densify(
+            ca.vertcat(self._call(self.first_order_rate, q, v, self._force_inputs(u)))
+        )
 
     def constraint_matrix(self, q: ca.SX) -> ca.SX:
-        """A(q) without the rows that slip, (n_velocity_constraints, nw)."""
+        """A(q) (n_velocity_constraints, nw) without the rows for grips."""
         rows = self.constraint_rows(q)
-        return rows[self._held_rows(rows.shape[0]), :] if self.grips else rows
+        return rows[self._rows_without_grip(rows.shape[0]), :] if self.grips else rows
 
     def constraint_rows(self, q: ca.SX) -> ca.SX:
-        """All rows of A(q) as declared, those with a `Grip` among them."""
+        """All declared rows of A(q), including those for grips."""
         if self.velocity_constraint is None:
             return ca.SX(0, self.space.nw)
         return ca.densify(self._call(self.velocity_constraint, q))
 
     def drift(self, q: ca.SX) -> ca.SX:
-        """b(q) without the rows that slip, (n_velocity_constraints)."""
+        """b(q) (n_velocity_constraints) without the rows for grips."""
         rows = self.drift_rows(q)
-        return rows[self._held_rows(rows.shape[0])] if self.grips else rows
+        return rows[self._rows_without_grip(rows.shape[0])] if self.grips else rows
 
     def drift_rows(self, q: ca.SX) -> ca.SX:
-        """All rows of b(q), those with a `Grip` among them."""
+        """All rows of b(q), including those for grips."""
         if self.velocity_drift is None:
             return ca.SX(self.constraint_rows(q).shape[0], 1)
         return ca.densify(ca.vertcat(self._call(self.velocity_drift, q)))
 
     def holonomic(self, q: ca.SX) -> ca.SX:
-        """h(q), (n_holonomic_constraints)."""
+        """h(q) (n_holonomic_constraints)."""
         if self.holonomic_constraint is None:
             return ca.SX(0, 1)
         return ca.densify(ca.vertcat(self._call(self.holonomic_constraint, q)))
 
     @property
     def n_redundant(self) -> int:
-        """Number of rows of the holonomic constraints that follow from the others."""
+        """Number of rows in the holonomic constraints that follow from the others."""
         return 0
 
     def named_velocity_rows(self, rows: Sequence[int]) -> str:
-        """Names of rows of the velocity constraints, for a message."""
+        """A phrase that names rows of the velocity constraints in a message."""
         return f"rows {list(rows)} (counted from 0) of velocity_constraint"
 
     def named_rows(self, rows: Sequence[int]) -> str:
-        """Names of rows of the holonomic constraints, for a message."""
+        """A phrase that names rows of the holonomic constraints in a message."""
         return f"rows {list(rows)} (counted from 0) of holonomic_constraint"
 
     def declared_basis(self, q: ca.SX) -> ca.SX:
-        """X(q), (nw, nrho), of a declared distribution; raises ValueError where there is none."""
+        """The declared distribution X(q) (nw, nrho); raises ValueError if there is none."""
         if self.distribution is None:
             raise ValueError(f"{self.name} declares no distribution(q)")
         return ca.densify(self._call(self.distribution, q))
 
     def domain_at(self, q: ca.SX) -> ca.SX:
-        """Values of `domain`, positive where the model holds; empty if it holds everywhere."""
+        """The values of `domain`, which are positive where the model is valid; empty if it is
+        always valid.
+        """
         return ca.SX(0, 1) if self.domain is None else ca.vertcat(self._call(self.domain, q))
 
     @property
     def declared_symmetry(self) -> Symmetry:
-        """The symmetry; raises ValueError for a system that declares none."""
+        """The declared symmetry; raises ValueError if there is none."""
         if self.symmetry is None:
             raise ValueError(f"{self.name} {NO_SYMMETRY}")
         return self.symmetry
 
     def prescribed_part(self, vector: ca.SX) -> ca.SX:
-        """The part of the prescribed coordinates: the last entries of a configuration, velocity,
-        stored momentum or input.
+        """The entries for prescribed coordinates, which are the last ones in a configuration,
+        velocity, stored momentum or input.
         """
         n = len(self.prescribed)
         return vector[vector.shape[0] - n :] if n else ca.SX(0, 1)
 
     def mean_step(self, q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> StepGeometry:
-        """The step from q by the mean velocities in front of z, with the next values of prescribed
-        coordinates at the end of u.
+        """The step from q with the mean velocities from the first entries of z and the next values
+        of prescribed coordinates from the last entries of u.
         """
+        # d = (h z, s1 - s0) for prescribed coordinates s
         change = self.prescribed_part(u) - self.prescribed_part(q)
         n = self.space.nv - len(self.prescribed)
         return self.space.step_geometry(q, ca.vertcat(h * z[:n], change))
 
     def first_order_part(self, vector: ca.SX) -> ca.SX:
-        """The part of the first-order coordinates in a configuration or velocity: the last entries
-        before the prescribed coordinates.
+        """The entries for first-order coordinates in a configuration or velocity, which are the
+        last ones before the prescribed coordinates.
         """
+        # order of coordinates: others, first-order, prescribed
         n, end = len(self.first_order), vector.shape[0] - len(self.prescribed)
         return vector[end - n : end] if n else ca.SX(0, 1)
 
     def friction_factor_at(self, q: ca.SX, u: ca.SX) -> ca.SX:
-        """The factor of all frictions, 1 if none is declared."""
+        """The factor that multiplies all friction, by default 1."""
         if self.friction_factor is None:
             return ca.SX(1)
-        return self._call(self.friction_factor, q, self._own_inputs(u))
+        return self._call(self.friction_factor, q, self._force_inputs(u))
 
     def with_rates(self, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
-        """The velocity v (nw) with the rates of first-order coordinates in their places."""
+        """The velocity v (nw) with the rates of first-order coordinates inserted."""
         if not self.first_order:
             return v
         end = self.space.nw - len(self.prescribed)
+        # v with zeros replaced by q_i' = rate_i
         start = end - len(self.first_order)
         return ca.vertcat(v[:start], self.rate_at(q, v, u), v[end:])
 
     def evaluated(self, function: Callable[..., Returned], *arguments: ca.SX) -> ca.SX:
-        """A function of a user at expressions, with the parameters' symbols as its last argument
-        where there are parameters.
+        """The user's function evaluated at expressions. If there are parameters, they are the last
+        argument, as symbols.
         """
         return self._call(function, *arguments)
 
-    def _own_inputs(self, u: ca.SX) -> ca.SX:
-        """The inputs (nu) of forces among those of a step, a column also where there are none:
-        CasADi's empty slice of one number is a row, which adds a row to a `vertcat`.
+    def _force_inputs(self, u: ca.SX) -> ca.SX:
+        """The forces (nu) among the inputs of a step, as a column even if there are none. In
+        CasADi, an empty slice of a scalar is a row, which would add a row to a `vertcat`.
         """
         return ca.reshape(u[: self.nu], self.nu, 1)
 
-    def _held_rows(self, count: int) -> list[int]:
-        """Rows of the velocity constraint, of which there are `count`, without a grip."""
+    def _rows_without_grip(self, count: int) -> list[int]:
+        """The indices of the rows without a grip among the `count` rows of the velocity
+        constraint.
+        """
+        # rows with grips may slip, so they are not constraints
         gripped = {row for grip in self.grips for row in grip.rows}
         return [row for row in range(count) if row not in gripped]
 
     def _call(self, function: Callable[..., Returned], *arguments: ca.SX) -> ca.SX:
-        if self.parameters is not None:
-            arguments = (*arguments, self._symbolic_parameters[1])
-        return as_expression(function(*arguments))
+        """The user's function evaluated at expressions. It is called with symbols so that it can
+        differentiate with respect to them, for example by `ca.jtimes(position, q, v)`.
+        """
+        # substitute afterwards unless all arguments are symbols
+        arguments = tuple(ca.densify(ca.SX(a)) for a in arguments)
+        plain = all(a.is_valid_input() for a in arguments)
+        symbols = arguments if plain else tuple(ca.SX.sym("a", *a.shape) for a in arguments)
+        parameters = () if self.parameters is None else (self._symbolic_parameters[1],)
+        with evaluated_on(self.space):
+            value = as_expression(function(*symbols, *parameters))
+        return value if plain else ca.substitute([value], symbols, arguments)[0]
 
     @cached_property
     def _symbolic_parameters(self) -> tuple[ca.SX, Any]:
@@ -261,7 +282,7 @@ class LagrangianSystem:
 
     @cached_property
     def symbols(self) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """Symbols of q, v and u."""
+        """The symbols for q, v and u."""
         return (
             ca.SX.sym("q", self.space.nq),
             ca.SX.sym("v", self.space.nw),
@@ -269,7 +290,9 @@ class LagrangianSystem:
         )
 
     def value(self, expression: ca.SX, q: np.ndarray) -> np.ndarray:
-        """An expression of the symbol q at a configuration, at the parameters' values."""
+        """The value of an expression in the symbol q, at a configuration and the parameter
+        values.
+        """
         function = ca.Function("value", [self.symbols[0], self.parameter_symbols], [expression])
         numbers = self.parameter_values if self.parameter_symbols.numel() else np.zeros(0)
         return np.asarray(function(q, numbers))

@@ -1,4 +1,4 @@
-"""The expressions that follow from a system's declaration: bases, momenta, inertia and energy."""
+"""Expressions that follow from a system's declaration: bases, momenta, inertia and energy."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from nh_control.mechanics.constrained_states import AdmissibleBasis, Constrained
 from nh_control.mechanics.elimination import Elimination
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
 from nh_control.mechanics.nonholonomic_connection import NonholonomicConnection
-from nh_control.mechanics.states import own_sizes
+from nh_control.mechanics.states import coordinate_sizes
 from nh_control.numerics.rounding import rounding_sizes
 
 
 class Mechanics:
-    """Expressions of a system `L(q, v)`, `A(q) v = b(q)`, `h(q) = 0` at expressions of q, v and
-    rho, made of its functions alone.
+    """Expressions for a system with `L(q, v)`, `A(q) v = b(q)` and `h(q) = 0`, at symbolic q, v
+    and rho.
     """
 
     def __init__(self, system: LagrangianSystem):
@@ -26,18 +26,18 @@ class Mechanics:
 
     @cached_property
     def elimination(self) -> Elimination:
-        """Dependent velocities as functions of the independent ones."""
+        """The dependent velocities as functions of the independent ones."""
         return Elimination(self.system)
 
     @cached_property
     def nonholonomic_connection(self) -> NonholonomicConnection:
-        """The connection of a system with a symmetry; raises ValueError for one without."""
+        """The connection for a system with a symmetry; raises ValueError without a symmetry."""
         return NonholonomicConnection(self.system)
 
     @cached_property
     def default_basis(self) -> AdmissibleBasis | None:
-        """Bases of the admissible velocities of a system that declares neither a distribution nor
-        dependent velocities, None for others and beside spheres.
+        """Bases of the admissible velocities for a system that declares neither a distribution nor
+        dependent velocities; None for other systems and for spaces with spheres.
         """
         system = self.system
         declared = system.distribution is not None or system.dependent is not None
@@ -46,16 +46,19 @@ class Mechanics:
         return AdmissibleBasis(system)
 
     def at_signs(self, expressions: Sequence[ca.SX], q: ca.SX) -> list[ca.SX]:
-        """Expressions of several configurations with the signs of `default_basis` chosen at q."""
+        """The expressions with the signs of `default_basis` replaced by those for the
+        configuration q.
+        """
         if (basis := self.default_basis) is None:
             return list(expressions)
         return ca.substitute(list(expressions), [basis.signs], [basis.signs_at(q)])
 
     def components_of(self, x: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """The configuration of a state x, and (rho, ...) as methods take it: the components
-        `X^T p` where p is stored on its constraints, then what follows.
+        """The configuration of a state x, and (rho, ...) for methods. If the state contains p,
+        then rho contains the components `X^T p`. The remaining entries follow.
         """
         n = self.system.space.nq
+        # rho = X^T p from stored p
         q, stored = x[:n], x[n:]
         if (basis := self.default_basis) is None:
             return q, stored
@@ -63,7 +66,9 @@ class Mechanics:
         return q, ca.vertcat(basis.components(q, p, basis.signs), rest)
 
     def state_of(self, q: ca.SX, rho: ca.SX) -> ca.SX:
-        """The state of a configuration and (rho, ...), the inverse of `components_of`."""
+        """The state with a configuration and (rho, ...). This is the inverse of
+        `components_of`.
+        """
         if (basis := self.default_basis) is None:
             return ca.vertcat(q, rho)
         components, rest = ca.vertsplit(rho, [0, self.system.nrho, rho.shape[0]])
@@ -71,13 +76,13 @@ class Mechanics:
 
     @cached_property
     def state_space(self) -> Space:
-        """Space of the states (q, rho), where the velocities of prescribed coordinates stand in
-        the place of their momenta; first-order coordinates have none.
+        """The space of the states (q, rho). Prescribed coordinates have velocities instead of
+        momenta in rho, and first-order coordinates have neither.
 
-        Without velocity constraints rho is p = dL/dv, stored like velocities; with them it is
-        `X^T p` (nrho) in the basis that the system declares, and without such a basis p on its
-        constraints, see `ConstrainedStates`. Beside spheres, whose bases turn, rho is stored like
-        the independent velocities.
+        Without velocity constraints, rho is p = dL/dv, stored like velocities. With velocity
+        constraints, it is `X^T p` (nrho) in the basis that the system declares or, without such a
+        basis, p on its constraints (see `ConstrainedStates`). On spaces with spheres, whose bases
+        rotate, rho is stored like the independent velocities.
         """
         if (basis := self.default_basis) is not None:
             moving = self.system.space.velocity_names[: basis.n_momenta]
@@ -92,8 +97,9 @@ class Mechanics:
 
     @cached_property
     def velocity_space(self) -> Space:
-        """Space of the pairs (q, s) of a configuration and an admissible velocity: the velocities
-        stand where `state_space` has their momenta, with coordinates s (nrho) on a distribution.
+        """The space of the pairs (q, s) of a configuration and an admissible velocity, with
+        velocities instead of the momenta in `state_space`. On a distribution, s (nrho) contains
+        the coordinates of the velocity.
         """
         space = self.system.space
         flat = space.nw == space.nv
@@ -101,8 +107,8 @@ class Mechanics:
         return self._phase_space("s", space.velocity_names, local)
 
     def _phase_space(self, letter: str, stored: Sequence[str], local: Sequence[str]) -> Space:
-        """Space of (q, r) where r are components `letter`_i on a distribution, or else stored
-        like velocities.
+        """The space of (q, r), where r contains the components `letter`_i on a distribution or is
+        stored like velocities.
         """
         system, space, elimination = self.system, self.system.space, self.elimination
         if self._stores_components:
@@ -111,8 +117,8 @@ class Mechanics:
         return PhaseSpace(space, stored, local, elimination.dropped, elimination.without_momentum)
 
     def admissible_basis(self, q: ca.SX, frame: ca.SX | None = None) -> ca.SX:
-        """X(q), (nw, nrho): a basis of the virtual velocities, A X = 0. Beside spheres it is made
-        in a `frame` (nw, nv), by default the space's.
+        """A basis X(q) (nw, nrho) of the virtual velocities, A X = 0. On spaces with spheres, it
+        depends on a `frame` (nw, nv), by default the space's frame.
         """
         if self.system.distribution is not None:
             return self.system.declared_basis(q)
@@ -122,22 +128,22 @@ class Mechanics:
         return frame @ self.elimination.tangents(q, frame)
 
     def admissible_tangents(self, q: ca.SX) -> ca.SX:
-        """The same basis in local coordinates, `X = frame(q) Y`, (nv, nrho)."""
+        """The basis Y (nv, nrho) in local coordinates, `X = frame(q) Y`."""
         if self.system.distribution is not None or self.default_basis is not None:
             return self.admissible_basis(q)
         return self.elimination.tangents(q)
 
     def particular(self, q: ca.SX, prescribed_velocity: ca.SX) -> ca.SX:
-        """A velocity c (nv) in local coordinates with `A frame c = b` and these prescribed
-        velocities.
+        """A velocity c (nv) in local coordinates that satisfies `A frame c = b` and has the given
+        velocities of prescribed coordinates.
         """
         if (basis := self.default_basis) is not None:
             return basis.particular(q, prescribed_velocity)
         return self.elimination.particular(q, prescribed_velocity)
 
     def holonomic_jacobian(self, q: ca.SX) -> ca.SX:
-        """Dh(q) along all tangent vectors, (n_holonomic_constraints, nv); those of prescribed
-        coordinates are the last ones.
+        """The Jacobian Dh(q) (n_holonomic_constraints, nv) along all tangent vectors. Those for
+        prescribed coordinates are the last ones.
         """
         e = ca.SX.sym("e", self.system.space.nv)
         if not self.system.n_holonomic_constraints:
@@ -147,20 +153,19 @@ class Mechanics:
 
     @cached_property
     def consistency(self) -> ca.Function:
-        """`consistency(q, p) -> h, s`: holonomic constraints (n_holonomic_constraints) and the
-        sizes of their terms, `rounding_sizes` where a rotation's numbers are 1 and no angle is
-        below 1 rad.
+        """The function `consistency(q, p) -> h, s` for the holonomic constraints h
+        (n_holonomic_constraints) and the sizes s of their terms. The sizes are `rounding_sizes`
+        with 1 for the entries of a rotation and at least 1 rad for an angle.
         """
         system, q = self.system, self.system.symbols[0]
         arguments = [q, system.parameter_symbols]
         h = ca.Function("h", arguments, [ca.densify(system.holonomic(q))])
-        own = [own_sizes(system.space, q)]
-        sizes = rounding_sizes(h, arguments, own, angle=1.0)
-        return ca.Function("consistency", arguments, [h(*arguments), sizes])
+        sizes = rounding_sizes(h, arguments, [coordinate_sizes(system.space, q)], angle=1.0)
+        return ca.Function("consistency", arguments, [h(q, system.parameter_symbols), sizes])
 
     def holonomic_impulse(self, q: ca.SX, multipliers: ca.SX) -> ca.SX:
-        """`(Dh(q) Y)^T multipliers`, Y the admissible tangents, (nrho), by one reverse
-        derivative.
+        """The impulse `(Dh(q) Y)^T multipliers` (nrho) with the admissible tangents Y, computed by
+        one reverse derivative.
         """
         e = ca.SX.sym("e", self.system.space.nv)
         h = self.system.holonomic(self.system.space.retract(q, e))
@@ -169,8 +174,8 @@ class Mechanics:
         return self.admissible_tangents(q).T @ impulse
 
     def add_impulses(self, x: ca.SX, mu: ca.SX) -> ca.SX:
-        """The state x with the impulses `Dh(q)^T mu` added to its momentum; what follows (q, rho),
-        like a method's memory, stays.
+        """The state x with the impulses `Dh(q)^T mu` added to its momentum. Entries after
+        (q, rho), such as a method's memory, do not change.
         """
         x, rest = x[: self.state_space.nq], x[self.state_space.nq :]
         q, rho = self.components_of(x)
@@ -179,7 +184,9 @@ class Mechanics:
         return self.at_signs([ca.vertcat(self.state_of(q, changed), rest)], q)[0]
 
     def reduce(self, q: ca.SX, rho: ca.SX, frame: ca.SX | None = None) -> ca.SX:
-        """Components `X^T p` (nrho) of a stored momentum, for X = `admissible_basis(q, frame)`."""
+        """The components `X^T p` (nrho) of a stored momentum, with X =
+        `admissible_basis(q, frame)`.
+        """
         if self._stores_components:
             return rho[: self.system.nrho]
         return (self.elimination.stored_frame(q, frame).T @ rho)[: self.system.nrho]
@@ -191,16 +198,16 @@ class Mechanics:
         prescribed_velocity: ca.SX,
         frame: ca.SX | None = None,
     ) -> ca.SX:
-        """Stored momentum with the components `X^T p` (nrho), X = `admissible_basis(q, frame)`,
-        and the velocities of the prescribed coordinates.
+        """The stored momentum with the components `X^T p` (nrho) in X =
+        `admissible_basis(q, frame)`, and with the velocities of the prescribed coordinates.
         """
-        kept = ca.vertcat(components, prescribed_velocity)
+        stored = ca.vertcat(components, prescribed_velocity)
         if self._stores_components:
-            return kept
-        return self.elimination.stored_frame(q, frame) @ kept
+            return stored
+        return self.elimination.stored_frame(q, frame) @ stored
 
     def gradients(self, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """(dL/dq, dL/dv) at the expressions (q, v), (nq) and (nw)."""
+        """The gradients dL/dq (nq) and dL/dv (nw) at symbolic (q, v)."""
         q_, v_, _ = self.system.symbols
         state = ca.vertcat(q_, v_)
         gradient = ca.gradient(self.system.lagrangian_at(q_, v_), state)
@@ -208,7 +215,7 @@ class Mechanics:
         return gradient[: self.system.space.nq], gradient[self.system.space.nq :]
 
     def momentum(self, q: ca.SX, v: ca.SX) -> ca.SX:
-        """Stored momentum of the velocity v (nw), with components `X(q)^T dL/dv`."""
+        """The stored momentum for the velocity v (nw), with the components `X(q)^T dL/dv`."""
         return self.store(
             q, self.admissible_basis(q).T @ self.gradients(q, v)[1], self.system.prescribed_part(v)
         )
@@ -216,16 +223,18 @@ class Mechanics:
     def inertia(
         self, q: ca.SX, rho: ca.SX, mass: ca.SX | None = None
     ) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
-        """(M, b, X, c) with which the velocity is `v = X y + c`, `M y = b`: the mass matrix on the
-        admissible velocities, (nrho, nrho), the momentum (nrho) less that of c, and a velocity
-        c (nw) that keeps the velocity constraints with the prescribed velocities.
+        """(M, b, X, c) for the velocity `v = X y + c` with `M y = b`: the mass matrix M
+        (nrho, nrho) on the admissible velocities, the momentum b (nrho) minus the part due to c,
+        and a velocity c (nw) that satisfies the velocity constraints with the prescribed
+        velocities.
 
-        With holonomic constraints y ends with the impulses mu that make the velocity keep them,
-        `M y + (Dh Y)^T mu = b,  Dh Y y = -Dh c`: (28) of [johnson2014] leaves half of a step's
-        constraint impulse in p, and without mu the velocity would be first order only. The mass
-        matrix is derived unless it is given.
+        With holonomic constraints, the last entries of y are the impulses mu with which the
+        velocity satisfies these constraints: `M y + (Dh Y)^T mu = b,  Dh Y y = -Dh c`. Half of a
+        step's constraint impulse remains in p by [johnson2014 (28)], so without mu, the velocity
+        would be only first-order accurate. By default, the mass matrix is derived from the
+        Lagrangian.
         """
-        # v = X y + c, where c keeps A c = b with the prescribed velocities
+        # v = X y + c, where c satisfies A c = b with the prescribed velocities
         x = self.admissible_basis(q)
         particular = self.particular(q, self.system.prescribed_part(rho))
         c = self.system.space.frame(q) @ particular
@@ -244,18 +253,18 @@ class Mechanics:
         return m, b, x, c
 
     def energy(self, q: ca.SX, v: ca.SX) -> ca.SX:
-        """`E = v . dL/dv - L`."""
+        """The energy `E = v . dL/dv - L`."""
         v_ = self.system.symbols[1]
         lagrangian = self.system.lagrangian_at(q, v_)
         return ca.substitute(ca.jtimes(lagrangian, v_, v_) - lagrangian, v_, v)
 
     @cached_property
     def _stores_components(self) -> bool:
-        """Whether momenta are stored as their components `X^T p` (nrho)."""
+        """Whether states contain the components `X^T p` (nrho) of momenta."""
         return bool(self.system.n_velocity_constraints) and not self.elimination.on_spheres
 
     def _momentum_name(self, name: str) -> str:
-        """Name of the stored momentum of a velocity, or of the velocity if it is prescribed."""
+        """The name of the stored momentum for a velocity, or of a prescribed velocity."""
         if name in self.system.prescribed:
             return f"v_{name}"
         return f"rho_{name}" if self.system.n_velocity_constraints else f"p_{name}"

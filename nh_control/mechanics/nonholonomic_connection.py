@@ -1,4 +1,4 @@
-"""The nonholonomic connection of a system with a symmetry, from its Lagrangian and constraints."""
+"""The nonholonomic connection of a system with a symmetry."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from nh_control.numerics.linear_solves import factorized
 
 
 class NonholonomicConnection:
-    """`A = A_kin + A_sym` of a system with a symmetry [kobilarov2010 5, (17)], at shapes r: a
-    velocity (rdot, xi) of a body that keeps the constraints is `xi = Omega - A(r) rdot`, Omega in
-    S, the directions of the group that satisfy the constraints.
+    """The connection `A = A_kin + A_sym` of a system with a symmetry at shapes r [kobilarov2010 5,
+    (17)]. An admissible velocity (rdot, xi) satisfies `xi = Omega - A(r) rdot`, where Omega lies
+    in S, the set of group directions that satisfy the constraints.
 
-    With the mass matrix M and the constraints `A_r rdot + A_g xi = 0` at the group's identity, E
-    (group, c) a basis of S and `I = E^T M_gg E` the locked inertia, `A_kin rdot` is a velocity
-    that the constraints ask for, and `A_sym = E I^{-1} E^T M_gr`: horizontal velocities (rdot,
-    -A rdot) are orthogonal to S in the kinetic metric. A does not depend on the basis. It exists
-    where the rows of A_g are independent, `D + V = TQ`, and I is regular, at all such shapes.
-    Raises ValueError for systems that declare no symmetry, or whose shape is no product of
-    factors.
+    Let M be the mass matrix, `A_r rdot + A_g xi = 0` the constraints at the group's identity, E
+    (group, c) a basis of S, and `I = E^T M_gg E` the locked inertia. Then the constraints
+    determine `A_kin rdot`, and `A_sym = E I^{-1} E^T M_gr`, so horizontal velocities (rdot, -A
+    rdot) are orthogonal to S in the kinetic metric. A does not depend on the basis. It exists at
+    all shapes where the rows of A_g are independent, `D + V = TQ`, and I is regular. Raises
+    ValueError for systems that declare no symmetry, and for systems whose shape does not consist
+    of whole factors of the space.
     """
 
     def __init__(self, system: LagrangianSystem):
@@ -40,23 +40,23 @@ class NonholonomicConnection:
 
     @property
     def n_basis(self) -> int:
-        """Dimension c of S."""
+        """The dimension c of S."""
         return self.group.nw - self._system.n_velocity_constraints
 
     def at_identity(self, r: ca.SX) -> ca.SX:
-        """The configuration (r, e), (nq)."""
+        """The configuration (r, e) (nq) with the identity e of the group."""
         return ca.vertcat(r, ca.SX(self.group.origin))
 
     def signs(self, r: ca.SX) -> ca.SX:
-        """Signs (n_velocity_constraints) that are chosen at a shape, for bases of others near it,
-        see `householder`; without effect where the basis is declared.
+        """The signs (n_velocity_constraints) for bases near a shape (see `householder`). They have
+        no effect on a declared basis.
         """
         return householder(self._scaled_matrix(r))[1]
 
     def basis(self, r: ca.SX, signs: ca.SX | None = None) -> ca.SX:
-        """E(r) (group, c): that of the symmetry, or the columns of a declared distribution that do
-        not move the shape, or an orthonormal basis of the null space of A_g, which is smooth for
-        the same `signs`; None chooses them at r.
+        """The basis E(r) (group, c). It is the basis that the symmetry declares, the columns of a
+        declared distribution that do not move the shape, or an orthonormal basis of the null space
+        of A_g. The latter is smooth as long as the `signs` (by default those at r) are fixed.
         """
         system = self._system
         if system.declared_symmetry.basis is not None:
@@ -68,16 +68,19 @@ class NonholonomicConnection:
         return scaled / ca.repmat(self._sizes, 1, self.n_basis)
 
     def connection(self, r: ca.SX, basis: ca.SX) -> ca.SX:
-        """A(r) (group, shape): that of the symmetry, or the nonholonomic one."""
+        """The connection A(r) (group, shape) that the symmetry declares or, by default, the
+        nonholonomic one.
+        """
         declared = self._system.declared_symmetry.connection
         if declared is not None:
             return self._system.evaluated(declared, r)
         return self.nonholonomic(r, basis)
 
     def nonholonomic(self, r: ca.SX, basis: ca.SX) -> ca.SX:
-        """`A = N + E I^{-1} E^T (M_gr - M_gg N)` (group, shape) with any basis E at r, and any N
-        that has `A_g N = A_r`.
+        """The connection `A = N + E I^{-1} E^T (M_gr - M_gg N)` (group, shape), with any basis E
+        at r and any N that satisfies `A_g N = A_r`.
         """
+        # N = A if the constraints determine all group velocities
         kinematic = self._particular(r)
         if not self.n_basis:
             return kinematic
@@ -85,23 +88,24 @@ class NonholonomicConnection:
         return kinematic + self._locked(r, basis)(to_shape - inertia @ kinematic)
 
     def symmetric(self, r: ca.SX, basis: ca.SX) -> ca.SX:
-        """`A_sym = E I^{-1} E^T M_gr` (group, shape), the mechanical connection along S; A_kin is
-        the rest of A.
-        """
+        """The mechanical connection along S, `A_sym = E I^{-1} E^T M_gr` (group, shape)."""
         return self._locked(r, basis)(self._masses(r)[0])
 
     def locked_inertia(self, r: ca.SX, basis: ca.SX) -> ca.SX:
-        """`I = E^T M_gg E` (c, c)."""
+        """The locked inertia `I = E^T M_gg E` (c, c)."""
         return basis.T @ self._masses(r)[1] @ basis
 
     def _locked(self, r: ca.SX, basis: ca.SX) -> Callable[[ca.SX], ca.SX]:
-        """`E I^{-1} E^T p` (group) of momenta p of the group: the velocity in S that has them."""
+        """The function `E I^{-1} E^T p` (group), which returns the velocity in S for the group
+        momenta p.
+        """
+        # Omega = E I^{-1} E^T p
         e = ca.sparsify(basis)
         solve = factorized(self.locked_inertia(r, e))
         return lambda momenta: e @ solve(e.T @ momenta)
 
     def constraint_blocks(self, r: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """(A_r, A_g), the columns of the constraint matrix at (r, e)."""
+        """The columns (A_r, A_g) of the constraint matrix at (r, e)."""
         a = self._system.constraint_matrix(self.at_identity(r))
         return ca.sparsify(a[:, : self.shape.nw]), ca.sparsify(a[:, self.shape.nw :])
 
@@ -112,17 +116,19 @@ class NonholonomicConnection:
         return mass[n:, :n], mass[n:, n:]
 
     def _particular(self, r: ca.SX) -> ca.SX:
-        """N (group, shape) with `A_g N = A_r`, of the least size where it is not unique."""
+        """The matrix N (group, shape) of smallest norm with `A_g N = A_r`."""
         shape, group = self.constraint_blocks(r)
         if not self.n_basis:
             return ca.solve(group, shape)
+        # N = A_g^T (A_g A_g^T)^{-1} A_r
         return group.T @ factorized(group @ group.T)(shape)
 
     @cached_property
     def _places(self) -> list[int]:
-        """Columns of a declared distribution that do not move the shape, if they are all of S."""
+        """The columns of a declared distribution that do not move the shape, if they span S."""
         if self._system.distribution is None:
             return []
+        # columns with zeros in the rows for the shape
         x = self._system.declared_basis(self._system.symbols[0])
         moving = ca.sparsify(x[: self.shape.nw, :])
         places = [j for j in range(x.shape[1]) if not moving[:, j].nnz()]
@@ -134,5 +140,5 @@ class NonholonomicConnection:
 
     @cached_property
     def _sizes(self) -> ca.SX:
-        """Square roots of the group's masses, so that units do not matter."""
+        """Square roots of the group's masses, which make the basis independent of units."""
         return AdmissibleBasis(self._system).sizes[self.shape.nw :]

@@ -1,4 +1,4 @@
-"""Outputs `y = c(q, v, u)` of a system: declared once, with names and units."""
+"""Declared outputs `y = c(q, v, u)` of a system, with names and units."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from nh_control.numerics.expressions import Returned, require_written_out
 
 @dataclass(frozen=True)
 class Output:
-    """An output `y = value(q, v, u)` (n) with a name, of a system with parameters `value(q, v, u,
-    p)`; v is the velocity of the state, u the inputs that act.
+    """A named output `y = value(q, v, u)` (n), or `value(q, v, u, p)` for a system with
+    parameters, where v is the velocity of the state and u contains the acting inputs.
 
-    It has one number, or those named in `components`, in the `units`, one for each or one for
-    all. Values that are no vectors lie in `space`, as an attitude in SO3: noise, innovations and
-    derivatives are in its local coordinates, and the components have its names.
+    The value is a number, or a vector whose entries are named in `components`. `units` contains
+    one unit for each entry or one for all. Values that are not vectors are elements of `space`,
+    for example an attitude in SO3. Noise, innovations and derivatives are then in the local
+    coordinates of this space, which also names the components.
     """
 
     name: str
@@ -33,7 +34,7 @@ class Output:
         if self.space is not None and self.components:
             raise ValueError(
                 f"output {self.name}: the components of values in a space have its names "
-                f"{self.space.names}; leave out components {self.components}"
+                f"{self.space.names}; omit components {self.components}"
             )
         if not isinstance(self.units, str) and len(self.units) not in (0, len(self.names)):
             raise ValueError(
@@ -43,26 +44,29 @@ class Output:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of its numbers, `<name>_<component>`, or its own name if it has one number."""
+        """The names of the entries, `<name>_<component>`, or `<name>` if the value is a number."""
         parts = self.space.names if self.space is not None else self.components
         return tuple(f"{self.name}_{part}" for part in parts) or (self.name,)
 
     @property
     def number_units(self) -> tuple[str, ...]:
-        """A unit for every number, "" where none is given."""
+        """The unit of every entry, by default ""."""
         if isinstance(self.units, str):
             return (self.units,) * len(self.names)
         return self.units or ("",) * len(self.names)
 
     @property
     def values(self) -> Space:
-        """The space of its values."""
+        """The space of the values."""
         return self.space or Rn(*self.names)
 
     def of(self, system: LagrangianSystem, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
-        """The values (n) at expressions; raises ValueError for another number of them."""
+        """The values (n) for symbolic q, v and u; raises ValueError for a wrong number of
+        values.
+        """
         if self.value is None:
             raise ValueError(f"output {self.name} has no function value(q, v, u)")
+        # one column, even for a list of numbers
         y = ca.densify(ca.vertcat(system.evaluated(self.value, q, v, u)))
         if y.shape != (len(self.names), 1):
             raise ValueError(
@@ -73,19 +77,19 @@ class Output:
         return y
 
     def behind(self, nq: int, nw: int, inputs: Callable[..., ca.SX]) -> Output:
-        """The same output of a larger system. It takes the first nq coordinates, the first nw
-        velocities, and `inputs(q, v, u)` as its inputs.
+        """The same output for a larger system. It depends on the first nq coordinates, the first
+        nw velocities, and `inputs(q, v, u)` instead of u.
         """
-        own = self.value
-        if own is None:
+        value_function = self.value
+        if value_function is None:
             return self
 
         def value(q: ca.SX, v: ca.SX, u: ca.SX, *p: Any) -> Returned:
-            return own(q[:nq], v[:nw], inputs(q, v, u, *p), *p)
+            return value_function(q[:nq], v[:nw], inputs(q, v, u, *p), *p)
 
         return replace(self, value=value)
 
 
 def combined_space(outputs: Sequence[Output]) -> Space:
-    """The space of the values of several outputs, one after another."""
+    """The space of the stacked values of several outputs."""
     return outputs[0].values if len(outputs) == 1 else Product(*(o.values for o in outputs))

@@ -1,5 +1,6 @@
-"""Declared values: the parameters of a system, of a disturbance or a fault, the settings of a run
-and the parameters of nodes. Each has a default, a unit, a meaning and a range, and is checked.
+"""Declared values: parameters of systems, disturbances and faults, settings for runs, and
+parameters of nodes. Each has a default, a unit, a meaning and a range. Values are checked against
+the range.
 """
 
 from __future__ import annotations
@@ -12,19 +13,20 @@ from typing import Any
 
 _KEY = "nh_control.parameter"
 TRUE, FALSE = ("true", "True"), ("false", "False")
-"""Texts of true and false, as YAML and as Python spell them."""
+"""Spellings of true and false in YAML and in Python."""
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """The declaration of one parameter or setting: name, value (the default), unit ("" for none),
-    meaning, and its range: larger than `above`, not smaller than `at_least`, one of the `choices`.
+    """The declaration of a parameter or setting: its name, value (the default), unit ("" for
+    none), meaning and range. Valid values are larger than `above`, not smaller than `at_least`,
+    and one of the `choices`.
 
-    - The kind is that of the value: a truth value, an integer, a number, a text, a list of texts,
-      a tuple of `count` numbers (0: of one or more), or a mapping, which its owner checks.
-    - `by_default`: what an empty text, or the number 0, stands for.
+    - The type is the type of the value: a bool, an integer, a number, a string, a list of strings,
+      a tuple of `count` numbers (0 means one or more), or a mapping, which its owner checks.
+    - `by_default`: the meaning of an empty string or of the number 0.
     - `changeable`: whether it may change while a node runs.
-    - `only`: the place that alone has the setting: PROCESS or NODES; "" is both.
+    - `only`: the kind of run that has the setting, PROCESS or NODES; "" means both.
     """
 
     name: str
@@ -41,7 +43,7 @@ class Declaration:
 
     @property
     def bound(self) -> str:
-        """The lower bound in symbols, "" if there is none."""
+        """The lower bound in symbols; "" if there is none."""
         if self.above > -math.inf:
             return f"> {self.above:g}"
         return f">= {self.at_least:g}" if self.at_least > -math.inf else ""
@@ -53,7 +55,7 @@ class Declaration:
 
     @property
     def is_list(self) -> bool:
-        """Whether the value is a list of texts."""
+        """Whether the value is a list of strings."""
         return isinstance(self.value, list) and all(isinstance(v, str) for v in self.value)
 
     @property
@@ -64,14 +66,14 @@ class Declaration:
 
     @property
     def sentence(self) -> str:
-        """The meaning with its unit and what the default stands for, as a sentence."""
+        """A sentence that states the meaning, the unit and the meaning of the default."""
         empty = "empty" if isinstance(self.value, str) else "0"
         default = f"; {empty} is {self.by_default}" if self.by_default else ""
         return f"{self.text[0].upper()}{self.text[1:]}{default}."
 
     @property
     def expected(self) -> str:
-        """The values that it takes, in words."""
+        """A description of the accepted values."""
         if self.choices:
             return f"one of {', '.join(c or repr(c) for c in self.choices)}"
         noun = "an integer" if self.is_integer else "a finite number"
@@ -86,11 +88,11 @@ class Declaration:
         return f"{noun} {self.bound}" if self.bound else noun
 
     def check(self, value: Any, owner: str = "") -> Any:
-        """The value in the declared kind: an integer for a number becomes a float, several numbers
-        a tuple of floats.
+        """The value, converted to the declared type. An integer becomes a float if a number is
+        declared, and several numbers become a tuple of floats.
 
-        Raises ValueError, with owner, parameter, value and unit, for a value of another kind, and
-        for one out of range.
+        Raises ValueError for a value that has a different type or is out of range. The message
+        contains the owner, the parameter, the value and the unit.
         """
         converted = self._converted(value)
         if self._is_valid(converted):
@@ -101,14 +103,14 @@ class Declaration:
         raise ValueError(f"{name} must be {self.expected}, got {text}{unit}")
 
     def read(self, text: str, owner: str = "") -> Any:
-        """The value that a text stands for: true or false, a number, numbers with commas between
-        them, a text, texts with spaces between them; raises ValueError as `check` does.
+        """The value in a string: true or false, a number, numbers separated by commas, a string,
+        or strings separated by spaces. Raises ValueError as `check` does.
         """
         return self.check(self._parsed(text), owner)
 
     def prefixed(self, prefix: str, owner: str, changeable: bool = False) -> Declaration:
-        """The same of a field of the dataclass `owner`, under a longer name; of several numbers
-        the count is fixed.
+        """The same declaration for a field of the dataclass `owner`, with a prefix added to its
+        name. A field with several numbers gets a fixed count.
         """
         several = isinstance(self.value, tuple)
         return replace(
@@ -121,7 +123,9 @@ class Declaration:
         )
 
     def _parsed(self, text: str) -> Any:
-        """The value of a text, or the text itself if it stands for no value of this kind."""
+        """The value in a string, or the string itself if it contains no value of the declared
+        type.
+        """
         if isinstance(self.value, str):
             return text
         if isinstance(self.value, bool):
@@ -136,7 +140,7 @@ class Declaration:
             return text
 
     def _converted(self, value: Any) -> Any:
-        """The value in the type of the default if it can be converted, else unchanged."""
+        """The value converted to the type of the default, or unchanged if that is not possible."""
         if self.is_list:
             return list(value) if isinstance(value, list | tuple) else value
         if _is_several(self.value) and _is_several(value):
@@ -145,7 +149,7 @@ class Declaration:
         return float(value) if isinstance(self.value, float) and type(value) is int else value
 
     def _is_valid(self, value: Any) -> bool:
-        """Whether it accepts a converted value."""
+        """Whether the declaration accepts a converted value."""
         if isinstance(self.value, Mapping):
             return isinstance(value, Mapping)
         if self.is_list:
@@ -155,6 +159,7 @@ class Declaration:
             return isinstance(value, type(self.value)) and chosen
         if not _is_several(self.value):
             return self._allows(value)
+        # a fixed count, or any positive one
         several = _is_several(value) and len(value) > 0
         return several and self.count in (0, len(value)) and all(map(self._allows, value))
 
@@ -169,11 +174,11 @@ class Declaration:
 
 
 PROCESS, NODES = "process", "nodes"
-"""Places of a setting, see `Declaration.only`: a run in one process, or as nodes."""
+"""Values for `Declaration.only`: runs in one process, and runs as nodes."""
 
 
 def setting(default: Any, description: str, **declared: Any) -> Any:
-    """A field of a dataclass of settings, with the other entries of its Declaration."""
+    """A field for a dataclass of settings, with the remaining entries of its Declaration."""
     metadata = {_KEY: {"description": description, **declared}}
     if isinstance(default, list | dict):
         return field(default_factory=default.copy, metadata=metadata)
@@ -187,11 +192,11 @@ def parameter(
     above: float = 0.0,
     at_least: float | None = None,
 ) -> Any:
-    """A field of a dataclass of parameters: a number, or a tuple of numbers, with its unit and
+    """A field for a dataclass of parameters: a number or a tuple of numbers, with its unit and
     meaning.
 
-    Every number must be larger than `above` (`-math.inf`: no bound). With `at_least`, it must be
-    at least this instead.
+    Every number must be larger than `above` (`-math.inf` for no bound) or, if `at_least` is
+    passed, not smaller than `at_least`.
     """
     bound = {"above": above} if at_least is None else {"at_least": at_least}
     return setting(default, description, unit=unit, **bound)
@@ -199,12 +204,14 @@ def parameter(
 
 @dataclass(frozen=True)
 class Parameters:
-    """Base of a dataclass of parameters. An instance checks all its fields: fields by `parameter`
-    must keep their bounds, other numbers must be finite; a subclass checks texts.
+    """Base class for dataclasses of parameters. An instance checks its fields. Fields declared by
+    `parameter` must satisfy their bounds, and other numbers must be finite. Subclasses check
+    strings.
 
-    All fields need defaults. A default says whether the field is a number, an integer or several
-    numbers, which are kept as a tuple of floats. A `__post_init__` of a subclass calls
-    `super().__post_init__()` first. Raises ValueError with the class, field, value and unit.
+    All fields need defaults. The default determines whether a field is a number, an integer or
+    several numbers, which become a tuple of floats. A subclass's `__post_init__` must call
+    `super().__post_init__()` first. Raises ValueError with the class, field, value and unit in the
+    message.
     """
 
     def __post_init__(self) -> None:
@@ -212,13 +219,13 @@ class Parameters:
             if isinstance(f.default, str):
                 continue
             declared = Declaration(f.name, f.default, **f.metadata.get(_KEY, {}))
-            kept = declared.check(getattr(self, f.name), type(self).__name__)
-            object.__setattr__(self, f.name, kept)
+            checked = declared.check(getattr(self, f.name), type(self).__name__)
+            object.__setattr__(self, f.name, checked)
 
 
 def declarations(parameters: Any) -> tuple[Declaration, ...]:
-    """The parameters of an instance of a dataclass in order, with their values. Fields that are
-    not made by `parameter` have no unit, meaning or bounds. Empty for None.
+    """The declarations for the parameters in a dataclass instance, in order, with their values.
+    Fields that are not declared by `parameter` have no unit, meaning or bounds. Empty for None.
 
     Raises TypeError if `parameters` is not an instance of a dataclass.
     """
@@ -233,11 +240,13 @@ def declarations(parameters: Any) -> tuple[Declaration, ...]:
 
 
 def declared(owner: type, prefix: str = "") -> tuple[Declaration, ...]:
-    """The fields by `setting` or `parameter` of a dataclass in order, with their defaults. A field
-    whose default is another such dataclass has its fields, after its name and a dot.
+    """The declarations for the fields of a dataclass that `setting` or `parameter` declares, in
+    order, with their defaults. If a field's default is another such dataclass, the fields of that
+    dataclass follow, with the field's name and a dot as prefix.
     """
     out: list[Declaration] = []
     for f in fields(owner):
+        # nested dataclasses are declared by default factories
         default: Any = f.default if f.default_factory is MISSING else f.default_factory
         if _KEY in f.metadata:
             value = default if f.default_factory is MISSING else default()

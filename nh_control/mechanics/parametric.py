@@ -1,4 +1,4 @@
-"""Physical parameters as arguments: the numbers of a dataclass in a row, and as symbols."""
+"""Physical parameters as arguments: the numbers in a dataclass as a vector and as symbols."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ import casadi as ca
 import numpy as np
 
 STRUCTURAL = (int, bool, str, "int", "bool", "str")
-"""Types of fields that determine the structure of a system; they keep their values."""
+"""Field types that determine the structure of a system. Such fields do not become symbols."""
 
 
 def names(parameters: Any) -> tuple[str, ...]:
-    """Names of all numbers of a dataclass in their order, `lengths[0], lengths[1]` for a tuple."""
+    """The names of all numbers in a dataclass, in order, such as `lengths[0], lengths[1]` for a
+    tuple.
+    """
     return tuple(name for name, _ in _numbers(parameters))
 
 
 def values(parameters: Any) -> np.ndarray:
-    """All numbers of a dataclass in the order of `names`, (n)."""
+    """All numbers (n) in a dataclass, in the order of `names`."""
     return np.array([value for _, value in _numbers(parameters)], dtype=float)
 
 
 def by_field(parameters: Any, numbers: np.ndarray) -> dict[str, Any]:
-    """Values of the dataclass's fields by name, from numbers (n) in the order of `names`."""
+    """The values of a dataclass's fields, by name, from numbers (n) in the order of `names`."""
     by_name, start = {}, 0
     for name, value in _fields(parameters):
         size = len(value) if isinstance(value, tuple) else 1
@@ -37,7 +39,9 @@ def by_field(parameters: Any, numbers: np.ndarray) -> dict[str, Any]:
 
 
 def symbolic(parameters: Any) -> tuple[ca.SX, Any]:
-    """A symbol for every number, (n), and a copy of the dataclass with them in their places."""
+    """A symbol for every number (n), and a copy of the dataclass with symbols instead of
+    numbers.
+    """
     symbols = ca.vertcat(ca.SX(0, 1), *(ca.SX.sym(name) for name in names(parameters)))
     if parameters is None:
         return symbols, None
@@ -45,26 +49,28 @@ def symbolic(parameters: Any) -> tuple[ca.SX, Any]:
     for name, value in _fields(parameters):
         size = len(value) if isinstance(value, tuple) else 1
         part = symbols[start : start + size]
-        kept = tuple(part[i] for i in range(size)) if isinstance(value, tuple) else part
-        object.__setattr__(copied, name, kept)
+        replacement = tuple(part[i] for i in range(size)) if isinstance(value, tuple) else part
+        # the dataclass's checks are for numbers, so set the field without them
+        object.__setattr__(copied, name, replacement)
         start += size
     return symbols, copied
 
 
 def changed(owner: str, parameters: Any, changes: dict[str, Any]) -> Any:
-    """The dataclass with other numbers and the same structure.
+    """The dataclass with different numbers and the same structure.
 
-    Raises ValueError for unknown names, and for values that need a new system: tuples of another
-    length, other integers or other texts.
+    Raises ValueError for unknown names, and for values that require a new system: tuples of a
+    different length, different integers and different strings.
     """
     before = dict(_fields(parameters))
     for name in changes:
         if name not in before:
-            what = f"choose of {list(before)}" if before else "it declares none"
+            what = f"choose from {list(before)}" if before else "it declares none"
             raise ValueError(f"{owner}: no parameter {name!r} to change, {what}")
     if not changes:
         return parameters
     new = replace(parameters, **changes)
+    # the same fields with the same lengths mean the same structure
     if _sizes(dict(_fields(new))) != _sizes(before):
         raise ValueError(
             f"{owner}: {changes} has another structure than {names(parameters)}; build a new "
@@ -86,7 +92,7 @@ def _numbers(parameters: Any) -> Iterator[tuple[str, float]]:
 
 
 def _fields(parameters: Any) -> Iterator[tuple[str, Any]]:
-    """Fields that are numbers or tuples of numbers."""
+    """The fields that are numbers or tuples of numbers, with their values."""
     for f in fields(parameters) if parameters is not None else ():
         value = getattr(parameters, f.name)
         entries: Iterable[Any] = value if isinstance(value, tuple) else (value,)

@@ -1,4 +1,4 @@
-"""Whether an equilibrium is a minimum, a maximum or a saddle of the potential energy."""
+"""Classification of equilibria as minima, maxima or saddles of the potential energy."""
 
 from __future__ import annotations
 
@@ -6,20 +6,18 @@ from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
-from scipy.linalg import null_space
 
 from nh_control.mechanics.consistent_states import FLAT
 from nh_control.mechanics.system import System
 
 LARGE_PART = 0.1
-"""Part of a coordinate in a direction, relative to the largest one, with which it is named."""
+"""A coordinate is named if its relative size in a direction is above this value."""
 
 
 @dataclass(frozen=True)
 class PotentialShape:
-    """Directions (d, nv) in local coordinates, along the constraints, in which the potential
-    energy rises and falls to second order, and those in which it is flat: its second derivatives
-    vanish there and do not decide.
+    """Directions (d, nv) along the constraints, in local coordinates, in which the potential
+    energy rises or falls to second order. In flat directions, the second derivatives vanish.
     """
 
     names: tuple[str, ...]
@@ -29,8 +27,8 @@ class PotentialShape:
 
     @property
     def kind(self) -> str:
-        """`minimum`, `maximum` or `saddle` in the directions that are not flat; `flat` if all
-        are.
+        """`minimum`, `maximum` or `saddle` in the directions that are not flat; `flat` if all are
+        flat.
         """
         kinds = {
             (True, False): "minimum",
@@ -52,30 +50,35 @@ class PotentialShape:
 
 
 def potential_shape(system: System, q: np.ndarray, u: np.ndarray) -> PotentialShape:
-    """The shape at an equilibrium q (nq) under forces u (nu): the symmetric part of the stiffness
-    `-df/de` of all static forces f, u and the constraints' multipliers constant,
+    """The shape of the potential energy at an equilibrium q (nq) under forces u (nu). It follows
+    from the symmetric part of the stiffness `-df/de` due to all static forces f, with constant u
+    and constant constraint multipliers,
 
         f(e) = -dV/de + (dh/de)^T mu + J^T F^T (force(q1, 0, u) + A^T lambda),  q1 = retract(q, e),
 
-    with `F = space.frame(q1)`, `J = d local(q1, retract(q, e)) / de`, in the null space of dh and
-    `A F`. First-order and prescribed coordinates are held. Raises ValueError for a system with
-    contacts or grips, whose forces have no potential.
+    with `F = space.frame(q1)` and `J = d local(q1, retract(q, e)) / de`, in the null space of dh
+    and `A F`. First-order and prescribed coordinates are fixed. Raises ValueError for a system
+    with contacts or grips, whose forces have no potential.
     """
+    from scipy.linalg import null_space  # slow to import
+
     if system.has_contacts:
         raise ValueError(
-            f"{system.name}: contacts hold a system by forces without a potential; look at the "
-            f"eigenvalues of linearize(x, u).A"
+            f"{system.name}: contact forces have no potential; look at the eigenvalues of "
+            "linearize(x, u).A"
         )
     force, rows, stiffness = (np.asarray(value) for value in _statics(system)(q, u, 0))
     space = system.space
     moving = space.nv - len(system.prescribed) - len(system.first_order)
+    # multipliers that balance the other forces: rows^T reactions = -f
     reactions = np.linalg.lstsq(rows[:, :moving].T, -force[:moving, 0], rcond=None)[0]
     stiffness = np.asarray(_statics(system)(q, u, reactions)[2])[:moving, :moving]
     stiffness = (stiffness + stiffness.T) / 2
-    # coordinates over sizes with curvature 1, so that units do not matter
+    # coordinates are scaled to curvature 1, so that units do not matter
     curvature = np.abs(np.diag(stiffness))
     sizes = np.where(curvature > 0, curvature, np.abs(stiffness).max(initial=0.0) or 1.0) ** -0.5
     along = rows[:, :moving] * sizes
+    # eigenvalues of the stiffness in the null space of the constraints
     tangents = null_space(along) if len(along) else np.eye(moving)
     values, vectors = np.linalg.eigh(tangents.T @ (stiffness * np.outer(sizes, sizes)) @ tangents)
     directions = np.zeros((len(values), space.nv))
@@ -89,13 +92,15 @@ def potential_shape(system: System, q: np.ndarray, u: np.ndarray) -> PotentialSh
 
 
 def _statics(system: System) -> ca.Function:
-    """`statics(q, u, reactions) -> f, rows, -df/de` at e = 0, with the rows of dh and `A F`."""
+    """The function `statics(q, u, reactions) -> f, rows, -df/de` at e = 0, where rows contains dh
+    and `A F`.
+    """
     fixed, space = system.numeric, system.space
     q, e, at = ca.SX.sym("q", space.nq), ca.SX.sym("e", space.nv), ca.SX.sym("at", space.nq)
     u, rest = ca.SX.sym("u", system.nu), ca.SX.zeros(space.nw)
     n_h, n_v = system.n_holonomic_constraints, system.n_velocity_constraints
     reactions, moved = ca.SX.sym("reactions", n_h + n_v), space.retract(q, e)
-    # the way of q1 in its own local coordinates, J
+    # J: the motion of q1 in the local coordinates at q1
     way = ca.substitute(ca.jacobian(space.local(at, space.retract(q, e)), e), at, moved)
     along = space.frame(moved) @ way
     rows = ca.vertcat(

@@ -1,5 +1,5 @@
-"""Equations of motion as a compiled ordinary differential equation with few numbers, for any
-solver: the reference for discrete ones.
+"""Equations of motion as a compiled ordinary differential equation with few variables, for any
+solver. They serve as a reference for the discrete equations.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ from nh_control.numerics.linear_solves import factorized
 
 
 class ReducedEquations:
-    """`w' = f(w, u)` with w = (q, s, v_k): configuration, coordinates of the velocity `frame(q) (Y
-    s + c) = v`, Y (nv, nrho) a basis of the admissible velocities and c those of the drift, of the
-    prescribed velocities v_k, and in the rates of motion those of first-order coordinates. Inputs
-    are (u, v_k'): forces, then the accelerations of prescribed coordinates.
+    """The equations `w' = f(w, u)` with w = (q, s, v_k): the configuration q, coordinates s of the
+    velocity `v = frame(q) (Y s + c)`, and the velocities v_k of prescribed coordinates. Y
+    (nv, nrho) is a basis of the admissible velocities, and c contains the velocities due to the
+    drift and to v_k. The inputs are (u, v_k'): the forces, then the accelerations of prescribed
+    coordinates.
 
-    `Y^T M Y s' = Y^T (F - M (Y' s + c'))`, with the holonomic constraints' multipliers where there
-    are some, from `motion_terms`. On spheres, whose bases turn, and for velocity constraints of a
-    system that declares no basis, s is the stored velocity v itself and all constraints have
-    multipliers. The linear system is solved by
-    symbolic LDL^T factors, which know its zeros.
+    The equations, with the terms from `motion_terms`, are `Y^T M Y s' = Y^T (F - M (Y' s + c'))`.
+    Multipliers are added if there are holonomic constraints. On spaces with spheres, whose bases
+    rotate, and for systems with velocity constraints that declare no basis, s is the stored
+    velocity v, and all constraints have multipliers. Symbolic LDL^T factors, which exploit zeros,
+    solve the linear system.
     """
 
     def __init__(self, system: System):
@@ -44,6 +45,7 @@ class ReducedEquations:
         q, u = ca.SX.sym("q", space.nq), ca.SX.sym("u", system.nu)
         a, s, v = ca.SX.sym("a", prescribed), ca.SX.sym("s", n), ca.SX.sym("v", space.nw)
         velocity, rate, _ = (_minimal if flat else _stored)(system, q, s, u, a)
+        # q moves with all rates, but s does not contain those of first-order coordinates
         y = space.frame(q).T @ system.with_rates(q, velocity, u)
         w, inputs = ca.vertcat(q, s), ca.vertcat(u, a)
         of_velocity = v
@@ -60,21 +62,24 @@ class ReducedEquations:
         )
 
     def start(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-        """w of configuration q (nq) and a velocity v (nw) that keeps the constraints."""
+        """The vector w that corresponds to a configuration q (nq) and an admissible velocity v
+        (nw).
+        """
         return self._functions("start", q, v)[0][:, 0]
 
     def phase(self, w: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """Configuration q (nq) and velocity v (nw) of w."""
+        """The configuration q (nq) and velocity v (nw) that correspond to w."""
         q, v = self._functions("phase", w)
         return q[:, 0], v[:, 0]
 
     def rates(
         self, u: ArrayLike | Callable[[float], ArrayLike] = ()
     ) -> Callable[[float, np.ndarray], np.ndarray]:
-        """f(t, w) under inputs (nu + prescribed), constant or a function u(t): one native call on
-        its own arrays, which costs half a microsecond of Python. For one thread. Raises ValueError
-        for a wrong shape.
+        """The function f(t, w) under inputs (nu + prescribed), which are constant or a function
+        u(t). Evaluating it takes one native call with half a microsecond of overhead. The function
+        works on fixed arrays, so only one thread may use it. Raises ValueError for a wrong shape.
         """
+        # buffers that native code reads and writes in place
         function = self._functions.direct("rates")
         w_buffer, u_buffer = function.inputs
         column = function.outputs[0][:, 0]
@@ -101,13 +106,14 @@ class ReducedEquations:
 
 
 def velocity_rate(system: System, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
-    """Rate (nw) of the stored velocity v (nw), with the rates of first-order coordinates left out,
-    at expressions; v must keep the constraints. Raises ValueError for prescribed coordinates.
+    """The rate (nw) of the stored velocity v (nw), at symbolic q, v and u, without the rates of
+    first-order coordinates. v must satisfy the constraints. Raises ValueError for prescribed
+    coordinates.
     """
     if system.prescribed:
         raise ValueError(
-            f"{system.name}: an acceleration at (q, v, u) needs free coordinates, but those of "
-            f"{system.prescribed} are prescribed and have accelerations of their own"
+            f"{system.name}: an acceleration at (q, v, u) needs free coordinates, but "
+            f"{system.prescribed} are prescribed, with accelerations that are not known"
         )
     free = ca.SX(0, 1)
     if _has_minimal_velocities(system):
@@ -116,27 +122,31 @@ def velocity_rate(system: System, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
 
 
 def _has_minimal_velocities(system: System) -> bool:
-    """Whether coordinates of the admissible velocities are the same at all configurations."""
+    """Whether the same coordinates of the admissible velocities are valid at all
+    configurations.
+    """
     return system.space.nw == system.space.nv and system.mechanics.default_basis is None
 
 
 def _minimal(
     system: System, q: ca.SX, w: ca.SX, u: ca.SX, accelerations: ca.SX
 ) -> tuple[ca.SX, ca.SX, ca.SX]:
-    """Velocity, w' and the rate of the velocity for w = (s, v_k), with coordinates s of the
-    admissible velocities and those of prescribed coordinates.
+    """The velocity, w' and the rate of the velocity for w = (s, v_k), with coordinates s of the
+    admissible velocities and the velocities v_k of prescribed coordinates.
     """
     space, n, s = system.space, system.space.nv, w[: system.nrho]
     e, v_k = ca.SX.sym("e", n), ca.SX.sym("v", len(system.prescribed))
     basis, prescribed = system.mechanics.admissible_tangents(q), system.prescribed_part(w)
     velocity = space.frame(q) @ admissible_velocity(system, q, s, prescribed)
     stepping = system.with_rates(q, velocity, u)
+    # Y' s + c' along the motion, with constant s
     moved_velocity = admissible_velocity(system, space.retract(q, e), s, v_k)
     moved, along = ca.vertcat(e, v_k), ca.vertcat(space.frame(q).T @ stepping, accelerations)
     basis_rate = ca.jtimes(moved_velocity, moved, along)
     basis_rate = ca.substitute(basis_rate, moved, ca.vertcat(ca.SX.zeros(n), prescribed))
     t = _sparse(motion_terms(system, q, stepping, u))
     mass, holonomic = t["mass"], t["constraint"][system.n_velocity_constraints :, :]
+    # Y^T M Y s' = Y^T (F - M (Y' s + c')) + (Dh Y)^T lam,  Dh Y s' = -gamma
     force = basis.T @ (t["force"] - mass @ basis_rate)
     rows, gamma = (
         holonomic @ basis,
@@ -150,7 +160,7 @@ def _minimal(
 def _stored(
     system: System, q: ca.SX, s: ca.SX, u: ca.SX, accelerations: ca.SX
 ) -> tuple[ca.SX, ca.SX, ca.SX]:
-    """Velocity, s' and rate of the velocity; s is the stored velocity, so the last two
+    """The velocity, s' and the rate of the velocity. s is the stored velocity, so the two rates
     are equal.
     """
     terms = motion_terms(system, q, system.with_rates(q, s, u), u)
@@ -165,7 +175,9 @@ def _sparse(terms: dict[str, ca.SX]) -> dict[str, ca.SX]:
 
 
 def _solve(mass: ca.SX, rows: ca.SX, force: ca.SX, rates: ca.SX) -> ca.SX:
-    """a of `[M, C^T; C, 0] (a, -lam) = (f, g)`; M first, whose factors exist, then C M^-1 C^T."""
+    """The solution a of `[M, C^T; C, 0] (a, -lam) = (f, g)`. M is regular, so M is factorized
+    first, then C M^-1 C^T.
+    """
     k, n = rows.shape[0], mass.shape[0]
     matrix = ca.vertcat(ca.horzcat(mass, rows.T), ca.horzcat(rows, ca.SX(k, k)))
     return factorized(matrix)(ca.vertcat(force, rates))[:n]

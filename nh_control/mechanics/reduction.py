@@ -1,5 +1,5 @@
-"""The reduction of a system by its symmetry: nonholonomic connection, locked inertia, nonholonomic
-momentum and its equation, at configurations and velocities.
+"""The reduction of a system by its symmetry: the nonholonomic connection, the locked inertia, the
+nonholonomic momentum, and the momentum equation.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ from nh_control.numerics.expressions import split
 
 
 class Reduction:
-    """A system `q = (r, g)` whose Lagrangian L and constraints do not depend on the group's g,
-    reduced to its shape r and its nonholonomic momentum [kobilarov2010 4, 5].
+    """The reduction of a system with `q = (r, g)` to its shape r and its nonholonomic momentum
+    [kobilarov2010 4, 5]. The Lagrangian L and the constraints do not depend on the group element
+    g.
 
-    Velocities are v = (rdot, xi) with the body velocity xi of the group, `xi = Omega - A rdot`.
-    With E (group, c) the `basis` of the directions S of the group that satisfy the constraints and
-    `I = E^T M_gg E` the locked inertia,
+    Velocities are v = (rdot, xi), where xi is the body velocity of the group,
+    `xi = Omega - A rdot`. S is the set of group directions that satisfy the constraints, E
+    (group, c) is a `basis` of S, and `I = E^T M_gg E` is the locked inertia. Then
 
     - `A = A_kin + A_sym` is the nonholonomic connection (17),
-    - `J = E^T dL/dxi` the nonholonomic momentum (8), and `Omega = E I^{-1} J` for a motion that
-      keeps the constraints,
-    - `J_b' = dL/dxi . ([xi, E_b] + DE_b rdot) + E_b . f` the momentum equation.
+    - `J = E^T dL/dxi` is the nonholonomic momentum (8), and `Omega = E I^{-1} J` for an admissible
+      motion,
+    - `J_b' = dL/dxi . ([xi, E_b] + DE_b rdot) + E_b . f` is the momentum equation.
 
-    For the basis see `NonholonomicConnection.basis`: the system's own, or an orthonormal one whose
-    signs are chosen at every r. Arguments are arrays q (nq), v (nw) and u (nu). Evaluated in
-    CasADi's virtual machine. Raises ValueError for a system without a symmetry, with holonomic
-    constraints or with a drift of its velocity constraints.
+    The basis is the system's, or an orthonormal one whose signs are chosen at every r (see
+    `NonholonomicConnection.basis`). Arguments are arrays q (nq), v (nw) and u (nu). CasADi's
+    virtual machine evaluates the functions. Raises ValueError for a system without a symmetry,
+    with holonomic constraints or with drifting velocity constraints.
     """
 
     def __init__(self, system: System):
@@ -42,12 +43,12 @@ class Reduction:
         if system.n_holonomic_constraints or system.velocity_drift is not None:
             raise ValueError(
                 f"{system.name} has holonomic constraints or a drift of its velocity constraints; "
-                "a reduction takes A(q) v = 0 alone"
+                "a reduction is only possible with A(q) v = 0"
             )
 
     @property
     def shape(self) -> Space:
-        """Space of the shapes r."""
+        """The space of the shapes r."""
         return self._connection.shape
 
     @property
@@ -56,45 +57,43 @@ class Reduction:
         return self._connection.group
 
     def connection(self, q: ArrayLike) -> np.ndarray:
-        """A(r) (group, shape), of the Lagrangian and the constraints, whether or not the symmetry
-        declares another one.
+        """The connection A(r) (group, shape) that follows from the Lagrangian and the constraints,
+        even if the symmetry declares a different one.
         """
         return self._call("connection", q)
 
     def kinematic_connection(self, q: ArrayLike) -> np.ndarray:
-        """A_kin(r) (group, shape), which the constraints ask for: `A_g A_kin = A_r`."""
+        """A_kin(r) (group, shape), which the constraints determine: `A_g A_kin = A_r`."""
         return self._call("kinematic_connection", q)
 
     def symmetric_connection(self, q: ArrayLike) -> np.ndarray:
-        """`A_sym(r) = E I^{-1} E^T M_gr` (group, shape), the mechanical connection along S."""
+        """The mechanical connection along S, `A_sym(r) = E I^{-1} E^T M_gr` (group, shape)."""
         return self._call("symmetric_connection", q)
 
     def basis(self, q: ArrayLike) -> np.ndarray:
-        """E(r) (group, c)."""
+        """The basis E(r) (group, c)."""
         return self._call("basis", q)
 
     def locked_inertia(self, q: ArrayLike) -> np.ndarray:
-        """`I(r) = E^T M_gg E` (c, c)."""
+        """The locked inertia `I(r) = E^T M_gg E` (c, c)."""
         return self._call("locked_inertia", q)
 
     def momentum(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-        """`J(q, v) = E^T dL/dxi` (c)."""
+        """The nonholonomic momentum `J(q, v) = E^T dL/dxi` (c)."""
         return self._call("momentum", q, v)[:, 0]
 
     def locked_velocity(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-        """`Omega(q, v) = E I^{-1} J` (group), the body velocity that remains when the shape is
-        locked.
-        """
+        """`Omega(q, v) = E I^{-1} J` (group), the body velocity after the shape is locked."""
         return self._call("locked_velocity", q, v)[:, 0]
 
     def momentum_rate(self, q: ArrayLike, v: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
-        """J' (c) of the motion with an admissible velocity v under the inputs u, the right side of
+        """J' (c) for an admissible velocity v under the inputs u, which is the right-hand side of
         the momentum equation.
         """
         return self._call("momentum_rate", q, v, u)[:, 0]
 
     def velocity(self, q: ArrayLike, shape_velocity: ArrayLike, momentum: ArrayLike) -> np.ndarray:
-        """The admissible velocity v (nw) with this velocity of the shape and J (c):
+        """The admissible velocity v (nw) with the given shape velocity and momentum J (c):
         `xi = E I^{-1} J - A rdot`.
         """
         return self._call("velocity", q, shape_velocity, momentum)[:, 0]
@@ -102,9 +101,9 @@ class Reduction:
     def _call(self, name: str, *arguments: ArrayLike) -> np.ndarray:
         function = self._functions[name]
         for k, value in enumerate(arguments):
-            if np.shape(value) != (wanted := (function.size1_in(k),)):
+            if np.shape(value) != (expected := (function.size1_in(k),)):
                 raise ValueError(
-                    f"{self.system.name}: {function.name_in(k)} must have shape {wanted}, got "
+                    f"{self.system.name}: {function.name_in(k)} must have shape {expected}, got "
                     f"{np.shape(value)}"
                 )
         return np.asarray(function(*arguments))
@@ -115,6 +114,7 @@ class Reduction:
         q, v, u = system.symbols
         n, c = self.shape.nw, connection.n_basis
         (r, _), (rdot, xi) = split(q, self.shape.nq), split(v, n)
+        # the signs at r are constant in the derivatives of E
         signs = connection.signs(r)
         basis = connection.basis(r, signs)
         inertia = connection.locked_inertia(r, basis)

@@ -1,34 +1,36 @@
-"""Checks of configurations and velocities: finite numbers, on their manifold, with less than half
-a turn in a step.
+"""Checks for configurations and velocities: values must be finite and on their manifold, and no
+step may rotate anything by half a turn.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
 from nh_control.geometry.rotations import S2, SE3, SO3
+from nh_control.geometry.space import rotation_hint
 from nh_control.geometry.spaces import Product, Space
 from nh_control.numerics.expressions import all_finite
 
 ROUNDED, EXACT = 1e-3, 1e-12
-"""Distances from the manifold: numbers within the first (written with few digits) are accepted and
-projected, numbers within the second are kept.
+"""Distances from the manifold. Values closer than ROUNDED, for example written with few digits,
+are projected. Values closer than EXACT are not changed.
 """
 
 
 def configuration(owner: object, space: Space, q: ArrayLike) -> np.ndarray:
-    """The configuration q (nq), or all of a table (N, nq), on its manifold: quaternions and
-    directions whose length is 1 to ROUNDED are normalized. Raises ValueError for any other shape,
-    length or number.
+    """The configuration q (nq), or a table of configurations (N, nq), on the manifold. Quaternions
+    and directions are normalized if their length is 1 within ROUNDED. Raises ValueError for other
+    lengths, for a wrong shape and for numbers that are not finite.
     """
-    q = rows(owner, f"a configuration {space.names}", q, space.nq)
+    q = rows(owner, f"a configuration {space.names}", q, space.nq, space.names)
     if space.nq == space.nv:
         return q
+    # the retraction normalizes
     on = space.retract(q, np.zeros(space.nv))
     off = np.abs(on - q).max(axis=-1, keepdims=True)
     if not (off <= ROUNDED).all():
@@ -41,34 +43,42 @@ def configuration(owner: object, space: Space, q: ArrayLike) -> np.ndarray:
     return np.where(off > EXACT, on, q)
 
 
-def numbers(owner: object, what: str, values: ArrayLike, size: int) -> np.ndarray:
-    """The values as an array (size); raises ValueError for another shape and for numbers that are
-    not finite. A single number is accepted for size 1.
+def numbers(
+    owner: object, what: str, values: ArrayLike, size: int, names: Sequence[str] = ()
+) -> np.ndarray:
+    """The values as an array (size). For a configuration, `names` contains the names of its
+    entries. Raises ValueError for a wrong shape and for numbers that are not finite. A scalar is
+    accepted if the size is 1.
     """
     array = np.array(values, dtype=float)
     if size == 1 and array.ndim == 0:
         array = array[None]
     if array.shape != (size,) or not all_finite(array):
-        raise ValueError(f"{owner}: {what} must be {size} finite numbers, got {array.tolist()}")
+        raise ValueError(
+            f"{owner}: {what} must be {size} finite numbers, got {array.tolist()}"
+            f"{rotation_hint(names, array.size)}"
+        )
     return array
 
 
-def rows(owner: object, what: str, values: ArrayLike, size: int) -> np.ndarray:
+def rows(
+    owner: object, what: str, values: ArrayLike, size: int, names: Sequence[str] = ()
+) -> np.ndarray:
     """The values as an array (size), or (N, size) for a table. Raises ValueError as `numbers`
-    does, with the first wrong row of a table.
+    does, for the first invalid row of a table.
     """
     if np.ndim(values) != 2:
-        return numbers(owner, what, values, size)
+        return numbers(owner, what, values, size, names)
     table = np.array(values, dtype=float)
     if table.shape[1] != size or not np.isfinite(table).all():
         for row in table:
-            numbers(owner, what, row, size)
+            numbers(owner, what, row, size, names)
     return table
 
 
 def require_short(owner: object, space: Space, v: np.ndarray, h: float) -> None:
-    """Raise ValueError for a velocity (nw), or one of a table (N, nw), that rotates something by
-    half a turn or more in a step h (s).
+    """Raise ValueError if a velocity (nw), or one in a table (N, nw), rotates a body or a
+    direction by half a turn or more in a step h (s).
     """
     if problem := rotation_problem(
         np.max(rotation_angles(space, np.atleast_2d(v), h), initial=0.0), h
@@ -77,21 +87,14 @@ def require_short(owner: object, space: Space, v: np.ndarray, h: float) -> None:
 
 
 def has_rotations(space: Space) -> bool:
-    """Whether something in the space rotates: a rotation, a pose or a direction."""
+    """Whether the space contains a rotation, a pose or a direction."""
     return any(True for _ in _rotations(space))
 
 
-def rotation_angle(space: Space, v: np.ndarray, h: float) -> float:
-    """The largest angle (rad) by which a velocity (nw) rotates a body or a direction in a step
-    h (s), 0 without any.
-    """
-    return max(
-        (h * math.hypot(*v[first : first + 3]) for _, _, first in _rotations(space)), default=0.0
-    )
-
-
 def rotation_angles(space: Space, table: np.ndarray, h: float) -> np.ndarray:
-    """The angles (N) of `rotation_angle` for all velocities of a table (N, nw)."""
+    """The largest angle (N, rad) by which each velocity of a table (N, nw) rotates a body or a
+    direction in a step h (s); 0 without rotations.
+    """
     angles = [
         h * np.hypot.reduce(table[:, first : first + 3], axis=1)
         for _, _, first in _rotations(space)
@@ -100,28 +103,27 @@ def rotation_angles(space: Space, table: np.ndarray, h: float) -> np.ndarray:
 
 
 def rotation_problem(angle: float, h: float) -> str:
-    """An error message for an angle (rad) of half a turn or more in a step h (s), "" for a
-    smaller one.
-    """
+    """An error message if an angle (rad) in a step h (s) is half a turn or more; otherwise ""."""
     if angle < np.pi:
         return ""
     return (
-        f"a velocity of {angle / h:.4g} rad/s turns by {angle:.3g} rad in one step, but "
-        f"a step distinguishes less than half a turn; choose h < {np.pi * h / angle:.2g} s"
+        f"a velocity of {angle / h:.4g} rad/s rotates by {angle:.3g} rad in one step, but a step "
+        f"can only represent less than half a turn; choose h < {np.pi * h / angle:.2g} s"
     )
 
 
 def on_manifold(space: Space, q: ca.SX) -> ca.SX:
-    """A number for every rotation and direction of q (nq), positive if its length is 1 within
-    twice ROUNDED.
+    """A number for every rotation and direction in q (nq). It is positive if the length is 1
+    within about ROUNDED.
     """
+    # | |x|^2 - 1 | < 2 ROUNDED, squared to be smooth
     lengths = (ca.sumsqr(q[first : first + n]) for first, n, _ in _rotations(space))
     rows = [(2 * ROUNDED) ** 2 - (length - 1) ** 2 for length in lengths]
     return ca.vertcat(ca.SX(0, 1), *rows)
 
 
-def own_sizes(space: Space, q: ca.SX) -> ca.SX:
-    """Sizes of the numbers of q (nq): 1 for rotations and directions, else `|q_i|`."""
+def coordinate_sizes(space: Space, q: ca.SX) -> ca.SX:
+    """The sizes of the entries of q (nq): 1 for rotations and directions, else `|q_i|`."""
     sizes = ca.fabs(q)
     for first, n, _ in _rotations(space):
         sizes[first : first + n] = 1.0
@@ -129,16 +131,17 @@ def own_sizes(space: Space, q: ca.SX) -> ca.SX:
 
 
 def below_half_a_turn(space: Space, v: ca.SX, h: ca.SX) -> ca.SX:
-    """One number for every rotation, pose and direction, positive where a velocity (nw) rotates it
-    by less than half a turn in a step h (s): `pi^2 - h^2 |omega|^2`.
+    """The number `pi^2 - h^2 |omega|^2` for every rotation, pose and direction. It is positive if
+    the velocity v (nw) rotates the corresponding body or direction by less than half a turn in a
+    step h (s).
     """
     rates = (v[first : first + 3] for _, _, first in _rotations(space))
     return ca.vertcat(ca.SX(0, 1), *(math.pi**2 - h**2 * ca.sumsqr(w) for w in rates))
 
 
 def _rotations(space: Space) -> Iterator[tuple[int, int, int]]:
-    """For every rotation, pose and direction: the index in a configuration of its first number of
-    unit length, how many there are, and the index in a velocity of its first rate of rotation.
+    """For every rotation, pose and direction: the index of its quaternion or unit vector in a
+    configuration, the size of that vector, and the index of its angular velocity in a velocity.
     """
     first = rate = 0
     for factor in space.factors if isinstance(space, Product) else (space,):

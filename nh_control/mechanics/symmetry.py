@@ -1,4 +1,4 @@
-"""The symmetry that a system may declare: its shape, and the group that moves it as a whole."""
+"""The symmetry that a system may declare: its shape, and the group that moves the whole system."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from nh_control.numerics.expressions import Expression
 
 @dataclass(frozen=True)
 class Symmetry:
-    """Split of the configuration into a shape r, the first `n_shape` coordinates, and a Lie group,
-    the others, that leaves the Lagrangian and the constraints the same: they do not depend on the
-    group's coordinates, where velocities are body velocities [kobilarov2010 5].
+    """A split of the configuration into a shape r (the first `n_shape` coordinates) and an element
+    of a Lie group (the other coordinates). If velocities of the group are body velocities, the
+    Lagrangian and the constraints must not depend on the group element [kobilarov2010 5].
 
-    Velocities are `xi = Omega - connection(r) rdot`, `Omega` in the span of `basis(r)`, the c
-    symmetry directions that satisfy the constraints. Both follow from the Lagrangian and the
-    constraints, see `NonholonomicConnection`; functions of shapes (group, shape) and (group, c)
-    take their places. Like the functions of a `System` these take the parameters as a last
-    argument where it has some.
+    Admissible velocities are `xi = Omega - connection(r) rdot` with `Omega` in the span of
+    `basis(r)`, the c group directions that satisfy the constraints. By default, the connection and
+    the basis follow from the Lagrangian and the constraints (see `NonholonomicConnection`). The
+    functions `connection` (group, shape) and `basis` (group, c) replace them. As in a `System`,
+    these functions take the parameters, if there are any, as their last argument.
     """
 
     n_shape: int
@@ -30,4 +30,4 @@ NO_SYMMETRY = (
     "declares no symmetry (symmetry=nh.Symmetry(n_shape=...), the number of coordinates before "
     "those of a group on which its Lagrangian and constraints do not depend)"
 )
-"""What a system without a symmetry is told where a method asks for it."""
+"""The error message of methods that need a symmetry if the system declares none."""

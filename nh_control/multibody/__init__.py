@@ -1,6 +1,6 @@
 """Multibody systems as trees of frames.
 
-A cart that a motor pushes, and a pendulum with a hook on it:
+The following example has a cart that is pushed by a motor, and a pendulum that carries a hook:
 
     crane = Multibody(
         "crane",
@@ -20,23 +20,23 @@ A cart that a motor pushes, and a pendulum with a hook on it:
     x = model.state(crane.configuration({"pole": 0.3}), crane.velocity())
     crane.point(model.configuration(model.step(x, [1.0])), "hook")
 
-`midpoint` steps a tree in time linear in its bodies, by one kernel in C that reads the model as
-data: no code is generated for a model, and A and B are exact (`doc/tree_kernel.md` has the
-theory). The kernel knows all joints, elements, inputs and constraints of this package, prescribed
-coordinates and joints that follow others. Some of them add a small dense system to every step:
-constraints one of their multipliers, springs and dampers between points one of their forces,
-joints that follow others one of the shared coordinates. The rows of wheels
-(`Multibody(wheels=[RollingWheel(...)])`) and of contacts are generated functions of the kinematics
-alone. CasADi's virtual machine evaluates the
-contracted second derivatives at the kernel's solution.
+`midpoint` computes a step of a tree in time linear in the number of bodies. A single C kernel
+reads the model as data, so no code is generated for the model, and A and B are exact
+(`doc/tree_kernel.md` explains the theory). The kernel supports all joints, elements, inputs and
+constraints in this package, prescribed coordinates, and joints that follow others. Some of them
+add a small dense system to every step. Its unknowns are constraint multipliers, the forces of
+springs and dampers between points, or the coordinates that several joints share. The rows for
+wheels (`Multibody(wheels=[RollingWheel(...)])`) and contacts are generated functions of the
+kinematics alone. CasADi's virtual machine evaluates the contracted second derivatives at the
+kernel's solution.
 
-The same step is generated from the Lagrangian for models with joints or elements of a user's own
-class, with spatial wrenches, or with two `NonlinearJointSpring`s of one joint. Derivatives by
-parameters and h are generated, too, for systems with constraints, wrenches, or springs and dampers
-between points.
+For models with user-defined joint or element classes, with spatial wrenches, or with two
+`NonlinearJointSpring` elements on one joint, code for the same step is generated from the
+Lagrangian. Code for derivatives with respect to parameters and h is also generated for systems
+with constraints, wrenches, or springs and dampers between points.
 
-The same model in maximal coordinates: every body has a configuration space of its own, and the
-joints are constraints. There every body needs an inertia:
+In maximal coordinates, each body of the same model has its own configuration space, and the joints
+become constraints. Every body then needs an inertia:
 
     free = maximal_coordinates(crane, {"cart": "SO3xR3", "pole": "SE3"})
     q, v = maximal_state(crane, crane.configuration(), crane.velocity(), free)
@@ -59,8 +59,8 @@ from nh_control.multibody.elements import (
 )
 from nh_control.multibody.frames import (
     WORLD,
+    CoordinateLimits,
     Frame,
-    Limits,
     Mimic,
     cylindrical,
     fixed,
@@ -94,7 +94,7 @@ __all__ = [
     "JointInput",
     "JointSpring",
     "Kinematics",
-    "Limits",
+    "CoordinateLimits",
     "Mimic",
     "Multibody",
     "NoSolution",

@@ -1,4 +1,4 @@
-"""Rigid bodies: mass, center of mass and inertia tensor in a frame."""
+"""Rigid bodies, with their mass, center of mass and inertia tensor in a frame."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from nh_control.multibody.frame_motion import three_numbers
 from nh_control.numerics.expressions import Vector
 
 TRIANGLE_TOLERANCE = 1e-6
-"""Relative excess of the largest principal inertia over the sum of the others that is accepted,
-because data are rounded.
+"""Maximum relative amount by which, in rounded data, the largest principal inertia may exceed the
+sum of the other two.
 """
 
 
 @dataclass(frozen=True)
 class Body:
-    """A rigid body on a frame: `mass` (kg), `center` of mass (3, m) and `inertia` (kg m^2) about
-    the center of mass, in the frame's axes.
+    """A rigid body on a frame, with its `mass` (kg), `center` of mass (3, m) and `inertia`
+    (kg m^2) about the center of mass, in the frame's axes.
 
-    `inertia` is a (3, 3) tensor or the three principal inertias (Jx, Jy, Jz); a body without
-    inertia is a point mass. Raises ValueError unless the mass is positive and the tensor is
-    symmetric, positive definite and has no principal inertia above the sum of the other two (no
-    distribution of mass has that). `accept_any_inertia` skips the last two checks, and accepts an
-    inertia without mass, for data that are known to be wrong and for parts of a body.
+    `inertia` is a (3, 3) tensor or the three principal inertias (Jx, Jy, Jz). A body without
+    inertia is a point mass. Raises ValueError unless the mass is positive, the tensor is symmetric
+    and positive definite, and each principal inertia is at most the sum of the other two, as it is
+    for every mass distribution. `accept_any_inertia` skips the last two checks and accepts an
+    inertia without mass. Use it for data that are known to be wrong and for parts of a body.
     """
 
     frame: str
@@ -51,12 +51,13 @@ class Body:
         object.__setattr__(self, "inertia", tuple(map(tuple, inertia.tolist())))
 
     def inertia_in(self, frame: str, position: np.ndarray, rotation: np.ndarray) -> SpatialInertia:
-        """The body's inertia in `frame`, where the body's own frame has the given position (3) and
-        rotation (3, 3).
+        """The body's inertia in `frame`. `position` (3) and `rotation` (3, 3) are the pose of the
+        body's frame in `frame`.
         """
         return SpatialInertia(
             frame,
             self.mass,
+            # J' = R J R^T about the center of mass c' = r + R c
             position + rotation @ self.center,
             rotation @ np.array(self.inertia) @ rotation.T,
         )
@@ -64,8 +65,8 @@ class Body:
 
 @dataclass(frozen=True)
 class SpatialInertia:
-    """Mass (kg), center of mass (3, m) and inertia about the center (3, 3, kg m^2) of all bodies
-    that move with a frame, in its axes.
+    """Mass (kg), center of mass (3, m) and inertia about the center of mass (3, 3, kg m^2) of all
+    bodies that move with a frame, in the frame's axes.
     """
 
     frame: str
@@ -74,7 +75,7 @@ class SpatialInertia:
     inertia: np.ndarray
 
     def scaled(self, factor: float) -> SpatialInertia:
-        """Mass and inertia times a factor."""
+        """The inertia with the mass and the tensor multiplied by a factor."""
         return replace(self, mass=factor * self.mass, inertia=factor * self.inertia)
 
     def __add__(self, other: SpatialInertia) -> SpatialInertia:
@@ -108,19 +109,21 @@ def _tensor(inertia: ArrayLike, frame: str, accept_any: bool) -> np.ndarray:
 
 
 def inertia_problem(tensor: np.ndarray, least: float = 0.0) -> str:
-    """Why no body has an inertia tensor (3, 3), "" if one has: a principal value is not above
-    `least` times the largest, or the largest is above the sum of the others.
+    """The reason why an inertia tensor (3, 3) is impossible, or "" if it is possible. It is
+    impossible if a principal value is at most `least` times the largest one, or if the largest one
+    exceeds the sum of the other two.
     """
     principal = np.linalg.eigvalsh(tensor)
     if principal[0] <= least * principal[2]:
         return (
-            f"must be positive definite, its principal values are {principal.tolist()}; leave it "
-            "out for a point mass"
+            f"must be positive definite, but its principal values are {principal.tolist()}; omit "
+            "it for a point mass"
         )
+    # every mass distribution satisfies J3 <= J1 + J2, written here as 2 J3 <= J1 + J2 + J3
     if 2 * principal[2] > (1 + TRIANGLE_TOLERANCE) * principal.sum():
         return (
             f"violates the triangle inequality: no body has the principal values "
-            f"{principal.tolist()}, the largest above the sum of the others; "
+            f"{principal.tolist()}, because the largest exceeds the sum of the others; "
             "is it about the center of mass?"
         )
     return ""

@@ -1,4 +1,4 @@
-"""Checks of a multibody model: all names are known, and every coordinate moves mass."""
+"""Checks that all names in a multibody model are known and that every coordinate moves mass."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from nh_control.numerics.expressions import Expression, require_written_out
 def check_parts(model: MultibodyParts, k: Kinematics) -> None:
     """Raises ValueError if a part of the model names an unknown frame or coordinate.
 
-    Every part writes its expression in the kinematics k, which refuses unknown names.
+    Every part evaluates its expression in the kinematics k, and k refuses unknown names.
     """
     for body in model.bodies:
         model.tree.checked_frame(body.frame)
     for entry in model.inputs:
         if isinstance(entry, JointInput) and entry.coordinate in model.prescribed:
             raise ValueError(
-                f"{model.name}: the input on {entry.coordinate!r} has no effect, its motion is "
-                f"prescribed; remove the input or the prescribed coordinate"
+                f"{model.name}: the input on {entry.coordinate!r} has no effect, because its "
+                f"motion is prescribed; remove the input or the prescribed coordinate"
             )
         power = entry.power(k, ca.SX.sym("u", len(entry.names(model.tree))))
         _require_written_out(model, entry, power)
@@ -35,11 +35,12 @@ def check_parts(model: MultibodyParts, k: Kinematics) -> None:
             _require_written_out(model, element, value)
     for constraint in model.constraints:
         _require_written_out(model, constraint, constraint.residual(k))
+    # contacts and wheels are identified by their names
     for kind, parts in ("contacts", model.contacts), ("wheels", model.wheels):
         names = [part.name for part in parts]
         if len(set(names)) < len(names):
             raise ValueError(
-                f"{model.name}: names of {kind} must differ, got {names}; give `name` where one "
+                f"{model.name}: names of {kind} must differ, got {names}; set `name` if one "
                 "frame has several"
             )
     for contact in model.contacts:
@@ -59,8 +60,9 @@ def _require_written_out(model: MultibodyParts, part: object, value: Expression)
 
 
 def check_masses(model: MultibodyParts, mass_matrix: np.ndarray) -> None:
-    """Raises ValueError if the mass matrix of the free coordinates is singular at a configuration
-    where no axes are aligned. The message names velocities and frames.
+    """Raises ValueError if the mass matrix of the free coordinates is singular. The matrix should
+    be evaluated at a configuration without aligned axes. The message names the velocities and
+    frames that move no mass.
     """
     space, free = model.space, model.space.nw - len(model.prescribed)
     mass = mass_matrix[:free, :free]
@@ -70,6 +72,7 @@ def check_masses(model: MultibodyParts, mass_matrix: np.ndarray) -> None:
             f"{model.name}: the velocities {massless} of {_moved_by(model, massless)} move no "
             f"mass; add a body with mass and inertia there, or fix the frame"
         )
+    # the eigenvector of a zero eigenvalue combines the velocities that move no mass
     values, vectors = scaled_spectrum(mass)
     if values[0] <= 1e-12:
         involved = [space.velocity_names[i] for i in np.flatnonzero(np.abs(vectors[:, 0]) > 1e-3)]
@@ -80,7 +83,7 @@ def check_masses(model: MultibodyParts, mass_matrix: np.ndarray) -> None:
 
 
 def _moved_by(model: MultibodyParts, velocities: Sequence[str]) -> str:
-    """The names of the frames that these velocities move, for a message."""
+    """The names of the frames that the given velocities move, for a message."""
     moved = [
         f.name
         for f in model.frames
@@ -90,8 +93,9 @@ def _moved_by(model: MultibodyParts, velocities: Sequence[str]) -> str:
 
 
 def generic_configuration(model: MultibodyParts) -> np.ndarray:
-    """Random changes (nq) of the origin: angles below 1 rad, translations below the model's size,
-    the largest distance between frames, to a center of mass, or radius of gyration.
+    """A random configuration (nq) near the origin, with angles below 1 rad and translations below
+    the model's size. The size is the largest distance between frames or from a frame to a center
+    of mass, or the largest radius of gyration.
     """
     tree = model.tree
     change = np.random.default_rng(0).uniform(-1, 1, tree.space.nv)
@@ -100,13 +104,14 @@ def generic_configuration(model: MultibodyParts) -> np.ndarray:
 
 
 def _translations(tree: Tree) -> list[int]:
-    """Places of the tangent coordinates that turn no frame."""
+    """Indices of the tangent coordinates that rotate no frame."""
     turns = set()
     for frame in tree.frames.values():
         if frame.mimic or frame.is_fixed:
             continue
         space, (_, places) = frame.joint.space(frame.coordinate), tree.slices(frame.coordinate)
         for i, v in enumerate(np.eye(space.nv)):
+            # column i of the map from velocities to the angular velocity of the joint
             omega = np.asarray(ca.DM(frame.joint.motion(ca.SX(space.origin), ca.SX(v)).omega))
             if omega.any():
                 turns.add(places.start + i)
@@ -114,10 +119,11 @@ def _translations(tree: Tree) -> list[int]:
 
 
 def _size(model: MultibodyParts) -> float:
-    """1 for a model without lengths."""
+    """The largest length in the model (m), or 1 for a model without lengths."""
     lengths = [np.linalg.norm(frame.position) for frame in model.frames]
     for body in model.bodies:
         lengths.append(np.linalg.norm(body.center))
         if body.mass:
+            # radius of gyration sqrt(tr J / m)
             lengths.append(np.sqrt(np.trace(np.array(body.inertia)) / body.mass))
     return float(max(lengths, default=0.0)) or 1.0

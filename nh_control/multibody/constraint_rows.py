@@ -1,4 +1,4 @@
-"""Holonomic constraints as the rows of numbers that the linear-time kernel of trees reads."""
+"""Holonomic constraints as records for the linear-time tree kernel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ KNOWN = (Distance, PointOnPlane, Coincident, JointConstraint)
 
 
 def unknown_constraint(model: MultibodyParts) -> str:
-    """The kind of constraint of a model that the kernel does not know, "" if it knows all."""
+    """The type of a constraint in the model that the kernel does not support, or "" if it supports
+    all of them.
+    """
     for constraint in model.constraints:
         if type(constraint) not in KNOWN:
             return type(constraint).__name__
@@ -32,21 +34,22 @@ def unknown_constraint(model: MultibodyParts) -> str:
 def located(
     model: MultibodyParts, index: dict[str, int], axes: dict[str, np.ndarray], point: Point | str
 ) -> tuple[int, np.ndarray]:
-    """The number of the moving frame that carries a point, and its position (3) there in the
-    kernel's axes. `index` are the numbers of the moving frames, `axes` (3, 3) the kernel's axes in
-    the frames' axes.
+    """The number of the moving frame that carries a point, and the point's position (3) in that
+    frame, in the kernel's axes. `index` contains the numbers of the moving frames. `axes` contains
+    the kernel's axes (3, 3) in each frame's axes.
     """
     frame, place = (point.frame, point.position) if isinstance(point, Point) else (point, ORIGIN)
     anchor, origin, rotation = model.tree.anchors[frame]
+    # the anchor is the moving frame that `frame` is rigidly attached to, r_anchor = o + R r_frame
     position = axes[anchor].T @ (origin + rotation @ np.array(place))
     return (NONE if anchor == WORLD else index[anchor]), position
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of h(q) between points a and b, each a frame's number, a position and a direction in
-    the kernel's axes; `turning`: whether a's direction is fixed in its frame, not in the world;
-    `zero`: the direction in a of b's direction at the angle zero of a screw.
+    """One row of h(q) between points a and b. Each point has a frame number, a position and a
+    direction in the kernel's axes. `turning` tells whether a's direction is fixed in its frame
+    rather than in the world. For a screw, `zero` is b's direction in a's frame at zero angle.
     """
 
     kind: ConstraintType
@@ -60,7 +63,7 @@ class Row:
     zero: np.ndarray = field(default_factory=lambda: np.zeros(3))
 
     def packed(self) -> np.ndarray:
-        """The record of `struct constraint_row`."""
+        """The row packed as a record of type `struct constraint_row`."""
         return CONSTRAINT.record(
             type=self.kind,
             a=self.a[0],
@@ -79,8 +82,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a model's constraints, in their order. `index` are the numbers of its moving
-    frames, `axes` (3, 3) the kernel's axes in the frames' axes.
+    """The rows of a model's constraints, in order. `index` contains the numbers of the moving
+    frames. `axes` contains the kernel's axes (3, 3) in each frame's axes.
     """
 
     model: MultibodyParts
@@ -102,39 +105,68 @@ class Rows:
             for axis in constraint.along:
                 yield self._along(constraint.b, constraint.a, unit_vector(axis, where), False)
         elif isinstance(constraint, JointConstraint):
+            # if all three positions are equal, the rows need no joint axes and are written along
+            # the world axes
             turning = len(constraint.positions.T) < 3
             for direction in constraint.positions.T if turning else np.eye(3):
                 yield self._along(constraint.a, constraint.b, direction, turning)
+            # e_a . e_b = cosine for each pair of fixed directions
             for at_a, at_b, cosine in constraint.directions:
                 yield self._turned(constraint, at_a, at_b, cosine)
             if constraint.kind == "helical":
                 yield self._screw(constraint)
 
     def _distance(self, constraint: Distance) -> Row:
-        ends, none = (self._point(constraint.a), self._point(constraint.b)), np.zeros(3)
+        value, indices = 0.0, (NONE, NONE)
         if isinstance(constraint.length, str):
-            place = self.model.tree.scalar_indices(constraint.length)
-            return Row(ConstraintType.DISTANCE, *ends, none, none, length=place)
-        return Row(ConstraintType.DISTANCE, *ends, none, none, constraint.length)
+            indices = self.model.tree.scalar_indices(constraint.length)
+        else:
+            value = constraint.length
+        return Row(
+            ConstraintType.DISTANCE,
+            self._point(constraint.a),
+            self._point(constraint.b),
+            along_a=np.zeros(3),
+            along_b=np.zeros(3),
+            value=value,
+            length=indices,
+        )
 
     def _along(self, a: Point | str, b: Point | str, direction: np.ndarray, turning: bool) -> Row:
         direction = self._direction(a, direction) if turning else self.axes[WORLD].T @ direction
-        ends = self._point(a), self._point(b)
-        return Row(ConstraintType.ALONG_AXIS, *ends, direction, np.zeros(3), turning=turning)
+        return Row(
+            ConstraintType.ALONG_AXIS,
+            self._point(a),
+            self._point(b),
+            along_a=direction,
+            along_b=np.zeros(3),
+            turning=turning,
+        )
 
     def _turned(
         self, joint: JointConstraint, at_a: np.ndarray, at_b: np.ndarray, cosine: float
     ) -> Row:
-        ways = self._direction(joint.a, at_a), self._direction(joint.b, at_b)
-        ends = self._point(joint.a), self._point(joint.b)
-        return Row(ConstraintType.AXES_COSINE, *ends, *ways, cosine)
+        return Row(
+            ConstraintType.AXES_COSINE,
+            self._point(joint.a),
+            self._point(joint.b),
+            along_a=self._direction(joint.a, at_a),
+            along_b=self._direction(joint.b, at_b),
+            value=cosine,
+        )
 
     def _screw(self, joint: JointConstraint) -> Row:
         axis, zero, at_b = joint.screw_axes
-        axis, zero = self._direction(joint.a, axis), self._direction(joint.a, zero)
-        ends = self._point(joint.a), self._point(joint.b)
-        at_b = self._direction(joint.b, at_b)
-        return Row(ConstraintType.SCREW, *ends, axis, at_b, joint.pitch, turning=True, zero=zero)
+        return Row(
+            ConstraintType.SCREW,
+            self._point(joint.a),
+            self._point(joint.b),
+            along_a=self._direction(joint.a, axis),
+            along_b=self._direction(joint.b, at_b),
+            value=joint.pitch,
+            turning=True,
+            zero=self._direction(joint.a, zero),
+        )
 
     def _point(self, point: Point | str) -> tuple[int, np.ndarray]:
         return located(self.model, self.index, self.axes, point)

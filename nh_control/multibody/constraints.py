@@ -1,4 +1,4 @@
-"""Holonomic constraints between points of a tree of frames."""
+"""Holonomic constraints between points in a tree of frames."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Constraint(ABC):
 
 @dataclass(frozen=True)
 class Distance(Constraint):
-    """A rod or a taut string between two points, `h = |a - b|^2 - length^2`; `length` (m) is a
-    number or the name of a coordinate, for a string that a winch reels in.
+    """A rod or a taut string between two points, with `h = |a - b|^2 - length^2`. `length` (m) is
+    a number, or the name of a coordinate if a winch reels in the string.
     """
 
     a: Point | str
@@ -44,13 +44,14 @@ class Distance(Constraint):
 
     def residual(self, k: Kinematics) -> ca.SX:
         length = k.coordinate(self.length) if isinstance(self.length, str) else self.length
+        # unlike the distance, its square is differentiable where the points coincide
         return ca.sumsqr(k.position(self.a) - k.position(self.b)) - length**2
 
 
 @dataclass(frozen=True)
 class PointOnPlane(Constraint):
-    """A point that stays on a plane, `h = normal . (point - plane)`; the plane contains the point
-    `plane`, and its `normal` is fixed in the frame of that point.
+    """A constraint that keeps a point on a plane, with `h = normal . (point - plane)`. The plane
+    contains the point `plane`, and its `normal` is fixed in that point's frame.
     """
 
     point: Point | str
@@ -58,6 +59,7 @@ class PointOnPlane(Constraint):
     normal: str | Sequence[float] = "z"
 
     def residual(self, k: Kinematics) -> ca.SX:
+        # the normal rotates with the plane's frame
         normal = k.rotation(self.plane) @ constant(
             unit_vector(self.normal, f"constraint {self.name!r}")
         )
@@ -66,8 +68,8 @@ class PointOnPlane(Constraint):
 
 @dataclass(frozen=True)
 class Coincident(Constraint):
-    """Two points that coincide, a ball joint that closes a loop: `h = a - b`, one row for each of
-    the axes `along` of the world (by default three).
+    """A constraint that makes two points coincide, like a ball joint that closes a loop. It has
+    one row of `h = a - b` for each world axis in `along` (all three by default).
     """
 
     a: Point | str

@@ -1,4 +1,4 @@
-"""The ground: a plane or a height field."""
+"""The ground, which is a plane or a height field."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from nh_control.numerics.expressions import Expression, Vector
 
 
 class Ground(ABC):
-    """A surface of the world; a flat one may move in itself."""
+    """A surface in the world. A flat surface may move within its plane."""
 
     is_flat: ClassVar[bool] = False
 
     @property
     def sliding(self) -> tuple[float, ...]:
-        """Velocity (2, m/s) of the surface along its tangents; empty at rest."""
+        """Velocity (2, m/s) of the surface along its tangents, or empty if it is at rest."""
         return ()
 
     @property
     def moves(self) -> bool:
-        """Whether the surface moves in itself."""
+        """Whether the surface moves within its plane."""
         return bool(self.sliding)
 
     def velocity(self, position: ca.SX) -> ca.SX:
@@ -35,24 +35,24 @@ class Ground(ABC):
 
     @abstractmethod
     def gap(self, position: ca.SX) -> ca.SX:
-        """Distance (m) of a position (3) from the surface, negative below."""
+        """Distance (m) of a position (3) from the surface, negative below it."""
 
     @abstractmethod
     def normal(self, position: ca.SX) -> ca.SX:
-        """Unit normal (3) of the surface next to a position (3), away from the ground."""
+        """Unit normal (3) of the surface near a position (3). It points away from the ground."""
 
     @abstractmethod
     def tangents(self, position: ca.SX) -> ca.SX:
-        """Two unit tangents, (2, 3), next to a position (3)."""
+        """Two unit tangents, (2, 3), near a position (3)."""
 
 
 @dataclass(frozen=True)
 class Plane(Ground):
-    """The half space below `normal . p = height` (m), by default below z = 0.
+    """The half-space below `normal . p = height` (m), by default below z = 0.
 
-    The surface moves in itself with `surface_velocity` (3, m/s), as a conveyor does, and turns
-    with `turn_rate` (rad/s) about the normal through the `center` (3, m), as a turntable does.
-    Raises ValueError for a normal of length zero and for a velocity out of the plane.
+    The surface moves within its plane at `surface_velocity` (3, m/s), like a conveyor, and rotates
+    at `turn_rate` (rad/s) about the normal through `center` (3, m), like a turntable. Raises
+    ValueError if the normal is zero or if the velocity has a component along it.
     """
 
     normal_axis: str | Vector = "z"
@@ -75,7 +75,8 @@ class Plane(Ground):
         for what in ("height", "turn_rate"):
             if not np.isfinite(getattr(self, what)):
                 raise ValueError(f"plane: {what} must be finite, got {getattr(self, what)}")
-        # tangents: the axis that the normal is farthest from, made orthogonal, and the third one
+        # the first tangent is the coordinate axis farthest from the normal, orthogonalized, and
+        # the second is normal x first
         axis = np.eye(3)[np.argmin(np.abs(normal))]
         first = np.cross(axis, normal) if abs(normal[2]) < 0.5 else axis - (axis @ normal) * normal
         first /= np.linalg.norm(first)
@@ -96,6 +97,7 @@ class Plane(Ground):
 
     def velocity(self, position: ca.SX) -> ca.SX:
         arm = position - constant(self.center)
+        # v = v_surface + rate n x (r - center)
         turning = self.turn_rate * ca.cross(constant(self._axes[0]), arm)
         return turning + constant(self.surface_velocity)
 
@@ -107,10 +109,10 @@ class Plane(Ground):
 
 @dataclass(frozen=True)
 class HeightField(Ground):
-    """The ground below z = `height(x, y)` (m), an expression of CasADi.
+    """The ground below z = `height(x, y)` (m), a CasADi expression.
 
-    Gaps are `(z - height) / |normal|`, distances to first order: a ball touches where the slope is
-    that below its center.
+    The gap is `(z - height) / |normal|`, the distance to first order. A ball therefore touches as
+    if the slope below its center continued everywhere.
     """
 
     height: Callable[[ca.SX, ca.SX], Expression]
@@ -124,6 +126,7 @@ class HeightField(Ground):
         return ca.vertcat(-slope, 1) / ca.sqrt(1 + ca.sumsqr(slope))
 
     def tangents(self, position: ca.SX) -> ca.SX:
+        # the first tangent follows the slope along x, the second is n x first
         slope, normal = self._slope(position), self.normal(position)
         first = ca.vertcat(1, 0, slope[0]) / ca.sqrt(1 + slope[0] ** 2)
         return ca.horzcat(first, ca.cross(normal, first)).T

@@ -1,4 +1,4 @@
-"""Contacts of a model as unilateral constraints of its system."""
+"""A model's contacts as unilateral constraints on its system."""
 
 from __future__ import annotations
 
@@ -13,57 +13,60 @@ from nh_control.multibody.contact_shapes import Touch
 from nh_control.multibody.parts import MultibodyParts
 
 WithParameters: TypeAlias = Callable[[Any], MultibodyParts]
-"""The model with the values or symbols of its parameters; of None the model itself."""
+"""Returns the model with values or symbols for its parameters, or the model itself for None."""
 
 
 def unilateral_constraints(with_parameters: WithParameters) -> tuple[UnilateralConstraint, ...]:
-    """One constraint for every place where a contact of the model may touch, with the name of its
-    contact, numbered where there are several.
+    """One constraint for each place where a contact of the model may touch. The constraint has the
+    contact's name, followed by a number if the contact has several places.
     """
     return tuple(_constraints(with_parameters))
 
 
 @dataclass(frozen=True)
 class _Place:
-    """The place of number `touch` of the contact of number `contact`."""
+    """The place number `touch` of the contact number `contact`."""
 
     with_parameters: WithParameters
     contact: int
     touch: int
 
-    def gap(self, q: ca.SX, p: Any = None) -> ca.SX:
+    def gap(self, q: ca.SX, values: Any = None) -> ca.SX:
         """Distance from the ground (m)."""
-        return self._at(q, ca.SX(self._model.space.nw, 1), p).gap
+        return self._at(q, ca.SX(self._model.space.nw, 1), values).gap
 
-    def point(self, q: ca.SX, p: Any = None) -> ca.SX:
+    def point(self, q: ca.SX, values: Any = None) -> ca.SX:
         """Coordinates (2, m) of the material point along a plane."""
-        touch = self._at(q, ca.SX(self._model.space.nw, 1), p)
+        touch = self._at(q, ca.SX(self._model.space.nw, 1), values)
         return touch.tangents @ touch.position
 
-    def slip(self, q: ca.SX, p: Any = None) -> ca.SX:
-        """Rows (2, nw) of the velocity along the ground of the material that touches it."""
+    def slip(self, q: ca.SX, values: Any = None) -> ca.SX:
+        """Rows (2, nw) that map v to the velocity, along the ground, of the touching material."""
+        # the tangential velocity is linear in v, so its Jacobian is the rows
         v = ca.SX.sym("v", self._model.space.nw)
-        touch = self._at(q, v, p)
+        touch = self._at(q, v, values)
         return ca.jacobian(touch.tangents @ touch.velocity, v)
 
-    def place(self, q: ca.SX, p: Any = None) -> ca.SX:
-        """Position, normal and tangents (3, 4) of the touch in the world."""
-        touch = self._at(q, ca.SX(self._model.space.nw, 1), p)
+    def place(self, q: ca.SX, values: Any = None) -> ca.SX:
+        """Position, normal and tangents (3, 4) of the place in the world."""
+        touch = self._at(q, ca.SX(self._model.space.nw, 1), values)
         return ca.horzcat(touch.position, touch.normal, touch.tangents.T)
 
     def coefficient(self, field: str) -> Coefficient:
-        """Friction or restitution: a number, or a function of the parameters that have it."""
+        """The coefficient of friction or restitution. It is a number, or a function of the
+        parameters if it is one of them.
+        """
         contact = self._model.contacts[self.contact]
         if f"{contact.constant}_{field}" not in self._model.parameters:
             return float(getattr(contact, field))
-        return lambda p: getattr(self.with_parameters(p).contacts[self.contact], field)
+        return lambda values: getattr(self.with_parameters(values).contacts[self.contact], field)
 
     @property
     def _model(self) -> MultibodyParts:
         return self.with_parameters(None)
 
-    def _at(self, q: ca.SX, v: ca.SX, p: Any) -> Touch:
-        model = self.with_parameters(p)
+    def _at(self, q: ca.SX, v: ca.SX, values: Any) -> Touch:
+        model = self.with_parameters(values)
         return model.contacts[self.contact].touches(model.kinematics(q, v))[self.touch]
 
 
@@ -79,6 +82,8 @@ def _constraints(with_parameters: WithParameters) -> Iterable[UnilateralConstrai
             yield UnilateralConstraint(
                 contact.name if len(touches) == 1 else f"{contact.name}_{j + 1}",
                 gap=place.gap,
+                # the slip of a fixed material point integrates to the point's displacement, but
+                # the slip of a rolling shape does not
                 point=place.point if rubs and touch.is_material else None,
                 slip=place.slip if rubs and not touch.is_material else None,
                 friction=friction,

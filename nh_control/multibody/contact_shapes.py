@@ -1,4 +1,4 @@
-"""Shapes on frames, with the places where they may touch the ground."""
+"""Shapes on frames and the places where they may touch the ground."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from nh_control.numerics.expressions import Vector
 
 
 class Touch(NamedTuple):
-    """One place where a shape may touch: the gap (m), the position (3), the velocity (3) there of
-    the body's material against the other's, the unit normal (3) towards the body and two unit
-    tangents (2, 3), and whether it is always the same material.
+    """One place where a shape may touch. It contains the gap (m), the position (3), the velocity
+    (3) of the body's material at that position relative to the other body, the unit normal (3)
+    toward the body, two unit tangents (2, 3), and whether the same material always touches.
     """
 
     gap: ca.SX
@@ -42,21 +42,21 @@ class Touch(NamedTuple):
         is_material: bool = False,
     ) -> Touch:
         """A touch with the ground at a position."""
-        axes = ground.normal(position), ground.tangents(position)
-        return cls(gap, position, velocity, *axes, is_material and ground.is_flat)
+        normal, tangents = ground.normal(position), ground.tangents(position)
+        return cls(gap, position, velocity, normal, tangents, is_material and ground.is_flat)
 
 
 class Shape(ABC):
-    """A shape on a frame, with the places where it may touch the ground."""
+    """A shape on a frame that may touch the ground."""
 
     @abstractmethod
     def touches(self, k: Kinematics, point: Point, ground: Ground) -> Iterator[Touch]:
-        """The places of the shape whose center is at a point."""
+        """The places where the shape touches if its center is at a point."""
 
 
 @dataclass(frozen=True)
 class Corner(Shape):
-    """A point of a body: a foot's corner, a stick's end."""
+    """A point on a body, such as the corner of a foot or the tip of a stick."""
 
     def touches(self, k: Kinematics, point: Point, ground: Ground) -> Iterator[Touch]:
         position = k.position(point)
@@ -65,7 +65,7 @@ class Corner(Shape):
 
 @dataclass(frozen=True)
 class Sphere(Shape):
-    """A ball of this `radius` (m) around a point."""
+    """A ball with the given `radius` (m) around a point."""
 
     radius: float
 
@@ -74,6 +74,7 @@ class Sphere(Shape):
 
     def touches(self, k: Kinematics, point: Point, ground: Ground) -> Iterator[Touch]:
         center = k.position(point)
+        # the lowest point is center - radius n, and its velocity is v + omega x arm
         arm = -self.radius * ground.normal(center)
         velocity = k.velocity(point) + ca.cross(k.angular_velocity(point), arm)
         yield Touch.on(ground, ground.gap(center) - self.radius, center + arm, velocity)
@@ -81,9 +82,9 @@ class Sphere(Shape):
 
 @dataclass(frozen=True)
 class Disc(Shape):
-    """A wheel: a disc of this `radius` (m) around a point, with its `axis` fixed in the frame; its
-    rim is a knife edge, or round with the radius `rounding` (m). One that falls onto its side has
-    no lowest point, and its step fails; an `Ellipsoid` may.
+    """A wheel, modeled as a disc with the given `radius` (m) around a point and an `axis` that is
+    fixed in the frame. The rim is a knife edge, or it is rounded with the radius `rounding` (m). A
+    disc that lies on its side has no lowest point, so the step fails. Use an `Ellipsoid` instead.
     """
 
     radius: float
@@ -103,7 +104,8 @@ class Disc(Shape):
         center = k.position(point)
         normal = ground.normal(center)
         axis = k.rotation(point) @ constant(unit_vector(self.axis, "Disc"))
-        # the lowest point of the rim lies against the normal's part in the plane of the disc
+        # the lowest point of the rim is opposite to the component of the normal in the disc's
+        # plane
         tilted = ca.dot(axis, normal)
         upright = ca.sqrt(1 - tilted**2)
         middle = self.radius - self.rounding  # the circle in the middle of a round rim
@@ -115,8 +117,8 @@ class Disc(Shape):
 
 @dataclass(frozen=True)
 class Ellipsoid(Shape):
-    """An ellipsoid with these half axes (3, m), around a point, along the axes of the frame: flat
-    ones are coins, and wheels that may fall onto their sides.
+    """An ellipsoid around a point, with the semi-axes `radii` (3, m) along the frame's axes. Flat
+    ellipsoids can model coins and wheels that may fall onto their sides.
     """
 
     radii: Vector
@@ -128,7 +130,7 @@ class Ellipsoid(Shape):
     def touches(self, k: Kinematics, point: Point, ground: Ground) -> Iterator[Touch]:
         center = k.position(point)
         normal = ground.normal(center)
-        # the lowest point is -A^2 n / |A n|, with A the half axes and n in the frame's axes
+        # the lowest point is -A^2 n / |A n|, with the semi-axes A and n in the frame's axes
         rotation, squares = k.rotation(point), constant(np.square(self.radii))
         inner = squares * (rotation.T @ normal)
         height = ca.sqrt(ca.dot(rotation.T @ normal, inner))
@@ -139,8 +141,8 @@ class Ellipsoid(Shape):
 
 @dataclass(frozen=True)
 class _Bar(Shape):
-    """A shape along an `axis` of the frame that touches at both ends, `length` (m) apart, with the
-    shape `end`.
+    """A shape along an `axis` of the frame. The shape `end` touches at both of its ends, which are
+    `length` (m) apart.
     """
 
     radius: float
@@ -156,7 +158,7 @@ class _Bar(Shape):
     @property
     @abstractmethod
     def end(self) -> Shape:
-        """The shape at both ends."""
+        """The shape that touches at each end."""
 
     def touches(self, k: Kinematics, point: Point, ground: Ground) -> Iterator[Touch]:
         half = self.length / 2 * unit_vector(self.axis, type(self).__name__)
@@ -167,8 +169,8 @@ class _Bar(Shape):
 
 @dataclass(frozen=True)
 class Capsule(_Bar):
-    """A cylinder of this `length` (m) with half balls of this `radius` (m) at its ends, along an
-    `axis` of the frame; on a plane its ends touch.
+    """A cylinder with the given `length` (m), with hemispheres of the given `radius` (m) at its
+    ends, along an `axis` of the frame. On a plane, it touches with its ends.
     """
 
     @property
@@ -179,9 +181,9 @@ class Capsule(_Bar):
 
 @dataclass(frozen=True)
 class Cylinder(_Bar):
-    """A cylinder of this `radius` and `length` (m) around a point, along an `axis` of the frame:
-    the rims of its ends touch, as those of two `Disc`. One that stands on an end has no lowest
-    point there, and its step fails.
+    """A cylinder with the given `radius` and `length` (m) around a point, along an `axis` of the
+    frame. The rims of its ends touch like the rims of two discs. If the cylinder stands on one
+    end, that end has no lowest point, and the step fails.
     """
 
     @property
@@ -192,8 +194,8 @@ class Cylinder(_Bar):
 
 @dataclass(frozen=True)
 class BoxCorners(Shape):
-    """The eight corners of a box with these lengths of its edges (3, m), around a point, along the
-    axes of the frame, or along the columns of a `rotation` (3, 3) in the frame.
+    """The eight corners of a box around a point. The edges have the lengths `size` (3, m). They
+    are parallel to the frame's axes or to the columns of a `rotation` (3, 3) in the frame.
     """
 
     size: Vector

@@ -1,4 +1,4 @@
-"""Contacts of bodies: a shape on a body, and the ground or another body that it touches."""
+"""Contacts between a shape on a body and the ground or another body."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from nh_control.numerics.identifiers import identifier
 
 @dataclass(frozen=True)
 class Contact:
-    """A shape on a body that touches the `ground`, or the `BodySurface` of another body, with
-    Coulomb's `friction` and Newton's `restitution`.
+    """A shape on a body that may touch the `ground`, or the `BodySurface` of another body, with
+    Coulomb `friction` and Newton `restitution`.
 
-    `at` is the center of the shape, a point or a frame's origin. Without friction bodies slide
-    freely. Meshes, edges against edges, rolling and torsional friction are not known; two bodies
-    touch as spheres and capsules. The `name` is by default that of the frame. Raises ValueError
-    for numbers out of range and for shapes that do not go with the ground.
+    The center of the shape is `at`, a point or a frame's origin. Without friction, bodies slide
+    freely. Meshes, edge-edge contact, rolling friction and torsional friction are not supported.
+    Two bodies can only touch as spheres or capsules. The `name` defaults to the frame's name.
+    Raises ValueError for numbers out of range and for shapes that do not match the ground.
     """
 
     at: Point | str
@@ -35,14 +35,15 @@ class Contact:
         if isinstance(self.at, str):
             object.__setattr__(self, "at", Point(self.at))
         if not self.name:
+            # a frozen dataclass does not allow plain assignment
             object.__setattr__(self, "name", self.point.frame)
         require_number(self.name, "friction", self.friction, 0.0)
         require_number(self.name, "restitution", self.restitution, 0.0, 1.0)
         if not isinstance(self.shape, Shape):
             raise ValueError(
                 f"contact {self.name!r}: shape must be a Corner, Sphere, Ellipsoid, Disc, "
-                f"Capsule, Cylinder or BoxCorners, got {self.shape!r}; meshes are not known, put "
-                "shapes in their place"
+                f"Capsule, Cylinder or BoxCorners, got {self.shape!r}; meshes are not supported, "
+                "use shapes instead"
             )
         if isinstance(self.ground, BodySurface):
             round_shape(f"contact {self.name!r}", self.shape)
@@ -55,7 +56,7 @@ class Contact:
 
     @property
     def constant(self) -> str:
-        """The prefix of its parameters, `<constant>_friction`."""
+        """The prefix of the contact's parameter names, as in `<constant>_friction`."""
         return identifier(self.name)
 
     @property
@@ -65,22 +66,22 @@ class Contact:
 
     @property
     def frames(self) -> set[str]:
-        """The frames that carry what touches."""
+        """The frames that carry the touching parts."""
         ground = {self.ground.point.frame} if isinstance(self.ground, BodySurface) else set[str]()
         return {self.point.frame} | ground
 
     def touches(self, k: Kinematics) -> list[Touch]:
-        """All places where the shape may touch, at k."""
+        """All places where the shape may touch in the kinematics k."""
         if isinstance(self.ground, BodySurface):
             return list(self.ground.touches(k, self.point, self.shape))
         return list(self.shape.touches(k, self.point, self.ground))
 
     @property
     def sliding(self) -> tuple[float, ...]:
-        """Velocity (2, m/s) of the ground along its tangents; empty at rest."""
+        """Velocity (2, m/s) of the ground along its tangents, or empty if it is at rest."""
         return () if isinstance(self.ground, BodySurface) else self.ground.sliding
 
     @property
     def is_between_bodies(self) -> bool:
-        """Whether another body takes the place of the ground."""
+        """Whether the ground is another body."""
         return isinstance(self.ground, BodySurface)

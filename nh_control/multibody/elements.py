@@ -1,4 +1,4 @@
-"""Force elements between the frames of a tree: springs, dampers and inputs."""
+"""Force elements between the frames of a tree, such as springs, dampers and inputs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from nh_control.numerics.expressions import Vector
 from nh_control.numerics.spline import Spline
 
 FRICTION_VELOCITY = 0.05
-"""Rate (rad/s or m/s) over which dry friction changes its sign unless another one is given."""
+"""Default rate (rad/s or m/s) over which dry friction changes sign."""
 
 
 @dataclass(frozen=True)
 class Element:
-    """A force element: it has a potential energy, or generalized forces that follow from the
-    virtual power of its forces. Raises ValueError for numbers that are not finite.
+    """A force element. It defines a potential energy, or the virtual power of its forces, which
+    determines the generalized forces. Raises ValueError for numbers that are not finite.
     """
 
     def __post_init__(self) -> None:
@@ -35,16 +35,20 @@ class Element:
         return ca.SX(0)
 
     def power(self, k: Kinematics, virtual: Kinematics) -> ca.SX:
-        """Power (W) of the forces at k on virtual velocities, in which it is linear."""
+        """Power (W) of the forces at k for virtual velocities. It is linear in the virtual
+        velocities.
+        """
         return ca.SX(0)
 
 
 @dataclass(frozen=True)
 class Spring(Element):
-    """Linear spring between two points (a `Point` or a frame's name),
-    `V = stiffness (distance - rest_length)^2 / 2`, N/m and m.
+    """Linear spring between two points (each a `Point` or a frame's name), with the energy
+    `V = stiffness (distance - rest_length)^2 / 2`, where `stiffness` is in N/m and `rest_length`
+    in m.
 
-    With a rest length the points must not coincide, because the force has no direction there.
+    If the rest length is not zero, the points must not coincide, because the force would have no
+    direction.
     """
 
     a: Point | str
@@ -53,6 +57,7 @@ class Spring(Element):
     rest_length: float = 0.0
 
     def potential(self, k: Kinematics) -> ca.SX:
+        # without a rest length, V = stiffness |a - b|^2 / 2 is smooth everywhere
         square = ca.sumsqr(k.position(self.a) - k.position(self.b))
         return (
             self.stiffness
@@ -63,8 +68,8 @@ class Spring(Element):
 
 @dataclass(frozen=True)
 class JointSpring(Element):
-    """Spring on a joint's coordinate, `V = stiffness (q - rest)^2 / 2`: torsion spring (N m/rad)
-    or linear spring (N/m).
+    """Torsion spring (N m/rad) or linear spring (N/m) on a joint's coordinate, with the energy
+    `V = stiffness (q - rest)^2 / 2`.
     """
 
     coordinate: str
@@ -77,10 +82,10 @@ class JointSpring(Element):
 
 @dataclass(frozen=True)
 class NonlinearJointSpring(Element):
-    """Spring on a joint's coordinate whose force (N m or N) is a spline of it,
-    `F = -force(scale q + offset)`, with the potential energy `V' = -F` from the first knot on.
+    """Spring on a joint's coordinate q that exerts `F = -force(scale q + offset)` (N m or N),
+    where `force` is a spline. Its potential energy V, with `V' = -F`, is zero at the first knot.
 
-    Raises ValueError for a scale of zero, which makes the force constant.
+    Raises ValueError if the scale is zero, because the force would then be constant.
     """
 
     coordinate: str
@@ -92,7 +97,7 @@ class NonlinearJointSpring(Element):
         super().__post_init__()
         if not isinstance(self.force, Spline):
             raise ValueError(
-                f"{self}: force must be a Spline, such as nh.Spline(x, y); nh.Spline.of takes "
+                f"{self}: force must be a Spline, such as nh.Spline(x, y); nh.Spline.of converts "
                 "curves of SciPy"
             )
         if self.scale == 0:
@@ -100,13 +105,14 @@ class NonlinearJointSpring(Element):
 
     def potential(self, k: Kinematics) -> ca.SX:
         x = self.scale * k.coordinate(self.coordinate) + self.offset
+        # d/dq S(scale q + offset) / scale = force(scale q + offset) with S' = force
         return self.force.antiderivative()(x) / self.scale
 
 
 @dataclass(frozen=True)
 class Damper(Element):
-    """Linear damper between two points: a force of `-damping` (N s/m) times the rate of their
-    distance along the line through them; the points must not coincide.
+    """Linear damper between two points. Its force is `-damping` (N s/m) times the rate of change
+    of their distance, and acts along the line through them. The points must not coincide.
     """
 
     a: Point | str
@@ -115,6 +121,7 @@ class Damper(Element):
 
     def power(self, k: Kinematics, virtual: Kinematics) -> ca.SX:
         line = k.position(self.a) - k.position(self.b)
+        # with d = a - b, F = -damping (d . v / |d|) and its power is F (d . v' / |d|)
         rate, virtual_rate = (
             ca.dot(line, motion.velocity(self.a) - motion.velocity(self.b))
             for motion in (k, virtual)
@@ -124,7 +131,7 @@ class Damper(Element):
 
 @dataclass(frozen=True)
 class JointDamper(Element):
-    """Viscous friction on a joint's coordinate, `-damping` times its rate; N m s/rad or N s/m."""
+    """Viscous friction on a joint's coordinate, `-damping` (N m s/rad or N s/m) times its rate."""
 
     coordinate: str
     damping: float
@@ -135,13 +142,15 @@ class JointDamper(Element):
 
 @dataclass(frozen=True)
 class JointFriction(Element):
-    """Dry (Coulomb) friction on a joint's coordinate, smoothed so that all derivatives exist:
-    `-friction rate / sqrt(rate^2 + friction_velocity^2)`, `friction` in N m or N; 71 % of it acts
-    at the `friction_velocity` (rad/s or m/s), below which the joint creeps instead of sticking.
+    """Dry (Coulomb) friction on a joint's coordinate, smoothed so that all derivatives exist. It
+    is `-friction rate / sqrt(rate^2 + friction_velocity^2)`, with `friction` in N m or N. At the
+    `friction_velocity` (rad/s or m/s), 71 % of the `friction` acts. Below this rate, the joint
+    creeps instead of sticking.
 
-    A step of h slows a joint of inertia M down without turning it back while `h friction <= 2 M
-    friction_velocity`; beyond, it still decays, with changing signs ("left" forcing of `midpoint`
-    has none). Raises ValueError for a negative friction, or a velocity that is not positive.
+    A step h slows down a joint with inertia M without reversing it if
+    `h friction <= 2 M friction_velocity`. Otherwise the rate still decays, but with alternating
+    signs. With the "left" forcing of `midpoint`, it does not decay. Raises ValueError if the
+    friction is negative or the friction velocity is not positive.
     """
 
     coordinate: str
@@ -158,23 +167,27 @@ class JointFriction(Element):
 
     def power(self, k: Kinematics, virtual: Kinematics) -> ca.SX:
         rate = k.rate(self.coordinate)
+        # 1/sqrt(2) = 71 % at rate = friction_velocity
         part = rate / ca.sqrt(rate**2 + self.friction_velocity**2)
         return -self.friction * part * virtual.rate(self.coordinate)
 
 
 AXES = ("body", "world", "spatial")
-"""Axes of a wrench: those of the frame, of the world at the point, of the world at its origin."""
+"""Axes of a wrench. They are the frame's axes ("body"), or the world axes with the force at the
+point ("world") or at the world's origin ("spatial").
+"""
 
 
 def twist_of(k: Kinematics, point: Point | str, axes: str) -> ca.SX:
-    """The twist (6) with which a wrench (torque, force) has power: angular velocity of the point's
-    frame, and velocity of the point, or for "spatial" axes of the point of the frame that is at
-    the origin of the world.
+    """The twist (6) that is power-conjugate to a wrench (torque, force). It consists of the
+    angular velocity of the point's frame and the velocity of the point. For "spatial" axes, the
+    latter is the velocity of the frame's material at the origin of the world.
     """
     if axes == "body":
         return ca.vertcat(k.angular_velocity(point, axes), k.velocity(point, axes))
     omega, velocity = k.angular_velocity(point), k.velocity(point)
     if axes == "spatial":
+        # velocity at the origin of the world: v - omega x r
         velocity -= ca.cross(omega, k.position(point))
     return ca.vertcat(omega, velocity)
 
@@ -186,10 +199,10 @@ def _require_axes(what: str, axes: str) -> None:
 
 @dataclass(frozen=True)
 class ConstantWrench(Element):
-    """A constant torque (3, N m) on a frame and a constant force (3, N) at a point of it. `axes`
-    are those of the frame ("body"), with which the wrench turns, or of the world: the force acts
-    at the point ("world"), or along a line through the origin of the world ("spatial"). Raises
-    ValueError for other axes.
+    """A constant torque (3, N m) on a frame and a constant force (3, N) at a point fixed in the
+    frame. With "body" `axes`, the wrench rotates with the frame. Otherwise it is expressed in the
+    world axes, and the force acts at the point ("world") or along a line through the origin of the
+    world ("spatial"). Raises ValueError for other axes.
     """
 
     point: Point | str
@@ -209,7 +222,7 @@ class ConstantWrench(Element):
 
 
 class Input(ABC):
-    """Inputs u (n) of a model, each with a name, a unit and limits."""
+    """Inputs u (n) of a model. Each input has a name, a unit and limits."""
 
     @abstractmethod
     def names(self, tree: Tree) -> tuple[str, ...]:
@@ -217,23 +230,23 @@ class Input(ABC):
 
     @abstractmethod
     def units(self, tree: Tree) -> tuple[str, ...]:
-        """Their units."""
+        """Units of the inputs."""
 
     @abstractmethod
     def limits(self) -> np.ndarray:
-        """Their lower and upper limits, (n, 2)."""
+        """Lower and upper limits of the inputs, (n, 2)."""
 
     @abstractmethod
     def power(self, virtual: Kinematics, u: ca.SX) -> ca.SX:
-        """Power (W) of the inputs u (n) on the virtual velocities."""
+        """Power (W) of the inputs u (n) for the virtual velocities."""
 
 
 @dataclass(frozen=True)
 class JointInput(Input):
-    """Torque (N m) or force (N) of an actuator on a joint's coordinate, named
-    `<coordinate>_torque` or `<coordinate>_force` unless given a `name`.
+    """Torque (N m) or force (N) of an actuator on a joint's coordinate. The input is called
+    `<coordinate>_torque` or `<coordinate>_force` unless it has a `name`.
 
-    `limit` is its largest size, or a pair (lower, upper).
+    `limit` is its maximum absolute value, or a pair (lower, upper).
     """
 
     coordinate: str
@@ -250,6 +263,7 @@ class JointInput(Input):
         return np.array([_pair(self.limit)])
 
     def power(self, virtual: Kinematics, u: ca.SX) -> ca.SX:
+        # effort times rate
         return u[0] * virtual.rate(self.coordinate)
 
 
@@ -258,12 +272,11 @@ WRENCH = ("torque_x", "torque_y", "torque_z", "force_x", "force_y", "force_z")
 
 @dataclass(frozen=True)
 class Wrench(Input):
-    """Torque (N m) on a frame and force (N) at a point of it, in the axes of the frame ("body") or
-    of the world ("world"), or at the origin of the world ("spatial"), as of `ConstantWrench`;
-    inputs `<name>_<component>`.
+    """Torque (N m) on a frame and force (N) at a point fixed in the frame, as inputs
+    `<name>_<component>`. The `axes` are "body", "world" or "spatial", as in `ConstantWrench`.
 
-    `components` are some of torque_x ... force_z, `limit` is the largest size of each, or a pair
-    (lower, upper).
+    `components` are any of torque_x ... force_z. `limit` is the maximum absolute value of each
+    component, or a pair (lower, upper).
     """
 
     name: str
@@ -299,5 +312,6 @@ class Wrench(Input):
 
 def _pair(limit: float | Sequence[float]) -> tuple[float, float]:
     limits = np.array(limit, dtype=float)
+    # one number bounds the absolute value
     lower, upper = limits if limits.ndim else (-limits, limits)
     return float(lower), float(upper)

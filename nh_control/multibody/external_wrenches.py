@@ -1,4 +1,4 @@
-"""Wrenches on bodies as the numbers that the linear-time kernel of trees reads."""
+"""Wrenches on bodies as records for the linear-time tree kernel."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from nh_control.multibody.point_forces import damped_frames
 
 @dataclass(frozen=True)
 class ExternalWrench:
-    """One component of a wrench on the frame with the number `body`, in the kernel's axes: a
-    torque, or a force at the point `at`, along `direction`. `turning`: whether the direction is
-    fixed in the body, not in the world; `place`: index of the input, or -1 for the constant
-    `value`.
+    """One component of a wrench on the frame with the number `body`, in the kernel's axes. It is a
+    torque, or a force at the point `at`, along `direction`. `turning` tells whether the direction
+    is fixed in the body rather than in the world. `place` is the index of the input, or -1 for the
+    constant `value`.
     """
 
     body: int
@@ -33,7 +33,7 @@ class ExternalWrench:
     value: float = 0.0
 
     def packed(self) -> np.ndarray:
-        """The record of `struct external_wrench`."""
+        """The component packed as a record of type `struct external_wrench`."""
         return kernel_layout.WRENCH.record(
             body=self.body,
             torque=self.torque,
@@ -46,7 +46,9 @@ class ExternalWrench:
 
 
 def unknown_wrench(model: MultibodyParts) -> str:
-    """The wrench of a model that the kernel does not support, "" if it supports all."""
+    """A description of a wrench in the model that the kernel does not support, or "" if it
+    supports all of them.
+    """
     for entry in _wrenches(model):
         if not carriers_of(model, _frame_of(entry)):
             return f"a {type(entry).__name__} on the world"
@@ -56,7 +58,7 @@ def unknown_wrench(model: MultibodyParts) -> str:
 
 
 def carriers_of(model: MultibodyParts, name: str) -> list[Frame]:
-    """The moving frames that carry a frame."""
+    """The moving frames that carry a frame, from its anchor to the root."""
     tree, frames = model.tree, []
     anchor = tree.anchors[name][0]
     while anchor != WORLD:
@@ -66,10 +68,11 @@ def carriers_of(model: MultibodyParts, name: str) -> list[Frame]:
 
 
 def carriers(model: MultibodyParts) -> set[int]:
-    """Places of the velocities that carry a body on which a wrench or a damper acts."""
+    """Indices of the velocities that move a body on which a wrench or a damper acts."""
     pushed = (_frame_of(entry) for entry in _wrenches(model))
     on = (*pushed, *damped_frames(model))
     frames = (frame for name in on for frame in carriers_of(model, name))
+    # a follower moves with the velocity of its leader
     names = (frame.mimic.coordinate if frame.mimic else frame.coordinate for frame in frames)
     places = (model.tree.slices(name)[1] for name in names)
     return {v for place in places for v in range(place.start, place.stop)}
@@ -78,14 +81,16 @@ def carriers(model: MultibodyParts) -> set[int]:
 def external_wrenches(
     model: MultibodyParts, index: dict[str, int], axes: dict[str, np.ndarray]
 ) -> Iterator[ExternalWrench]:
-    """The components of a model's wrenches: inputs in their order, then constant ones. `index` are
-    the numbers of its moving frames, `axes` (3, 3) the kernel's axes in the frames' axes.
+    """The components of a model's wrenches, first the inputs in order, then the constant wrenches.
+    `index` contains the numbers of the moving frames. `axes` contains the kernel's axes (3, 3) in
+    each frame's axes.
     """
     place = 0
     for entry in model.inputs:
         if isinstance(entry, Wrench):
             for k, component in enumerate(entry.components):
                 yield _component(model, index, axes, entry, WRENCH.index(component), place + k)
+        # inputs that are not wrenches also occupy entries of u
         place += len(entry.names(model.tree))
     for element in model.elements:
         if isinstance(element, ConstantWrench):
@@ -103,12 +108,13 @@ def _component(
     place: int,
     value: float = 0.0,
 ) -> ExternalWrench:
-    """The component with this number in WRENCH."""
+    """The component with the given number in WRENCH."""
     frame = _frame_of(entry)
     point = entry.point.position if isinstance(entry.point, Point) else ORIGIN
     anchor, origin, rotation = model.tree.anchors[frame]
     position = axes[anchor].T @ (origin + rotation @ np.array(point))
     turning, direction = entry.axes == "body", np.eye(3)[number % 3]
+    # r_anchor = o + R r_frame, or e^T r_anchor in the kernel's axes e for the anchor
     direction = axes[anchor].T @ rotation @ direction if turning else axes[WORLD].T @ direction
     return ExternalWrench(index[anchor], number < 3, turning, place, position, direction, value)
 

@@ -1,4 +1,4 @@
-"""Pose and velocity of a frame in another one, and their composition along a chain."""
+"""Pose and velocity of one frame in another, and their composition along a chain."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 
 def constant(values: ArrayLike | ca.SX) -> ca.DM | ca.SX:
-    """A constant vector or matrix; entries below 1e-15 of the largest become structural zeros, so
-    that expressions stay small. Expressions (parameters) are returned unchanged.
+    """A constant vector or matrix. Entries below 1e-15 times the largest become structural zeros,
+    which keeps expressions small. Expressions (parameters) are returned unchanged.
     """
     if isinstance(values, ca.SX):
         return values
@@ -26,8 +26,8 @@ def constant(values: ArrayLike | ca.SX) -> ca.DM | ca.SX:
 
 
 def three_numbers(values: Vector, name: str) -> tuple[float, float, float]:
-    """The values as a tuple; an expression is returned unchanged. Raises ValueError, with the
-    `name` of the values, unless they are three finite numbers.
+    """The values as a tuple. An expression is returned unchanged. Unless the values are three
+    finite numbers, raises a ValueError that contains their `name`.
     """
     if isinstance(values, ca.SX):
         return values
@@ -39,15 +39,15 @@ def three_numbers(values: Vector, name: str) -> tuple[float, float, float]:
 
 
 def unit_vector(axis: str | Vector, where: str) -> np.ndarray:
-    """Unit vector (3) of an axis: "x", "y", "z", "-x", "-y", "-z" or three numbers. Raises
-    ValueError, which begins with `where`, for any other axis.
+    """Unit vector (3) along an axis, given as "x", "y", "z", "-x", "-y", "-z" or three numbers.
+    For any other axis, raises a ValueError with a message that begins with `where`.
     """
     if isinstance(axis, str):
         name = axis.removeprefix("-")
         if name not in AXES:
             raise ValueError(
-                f"{where}: unknown axis {axis!r}, choose one of x, y, z, -x, -y, -z or give "
-                f"three numbers"
+                f"{where}: unknown axis {axis!r}, choose one of x, y, z, -x, -y, -z or three "
+                f"numbers"
             )
         return np.array(AXES[name]) * (-1.0 if axis.startswith("-") else 1.0)
     vector = np.array(three_numbers(axis, f"{where}: axis"))
@@ -57,12 +57,13 @@ def unit_vector(axis: str | Vector, where: str) -> np.ndarray:
 
 
 def plane_axes(axis: np.ndarray) -> np.ndarray:
-    """Two unit vectors (3, 2) that make a right-handed frame with the axis as the third: (x, y)
-    for z, (y, z) for x, (z, x) for y.
+    """Two unit vectors (3, 2) that form a right-handed frame with the axis as the third vector.
+    They are (x, y) for z, (y, z) for x and (z, x) for y.
     """
     for i, unit in enumerate(np.eye(3)):
         if np.array_equal(axis, unit):
             return np.roll(np.eye(3), -i - 1, axis=1)[:, :2]
+    # the cross product with the coordinate axis farthest from `axis` is best conditioned
     first = np.cross(axis, np.array(AXES["xyz"[int(np.argmin(np.abs(axis)))]]))
     first /= np.linalg.norm(first)
     return np.stack([first, np.cross(axis, first)], axis=1)
@@ -81,15 +82,15 @@ def rotation_about(axis: np.ndarray, angle: ca.SX) -> ca.SX:
 
 
 @dataclass(frozen=True)
-class Motion:
-    """Pose and velocity of a frame in an outer frame, as expressions with structural zeros: the
-    rotation `R` (3, 3) and position `p` (3), and the angular velocity `omega` (3) and linear
-    velocity `v` (3) in the frame's own axes. `outer_v` is the linear velocity in the axes of the
-    outer frame, where it is known without the product `R v`.
+class FrameMotion:
+    """Pose and velocity of a frame in an outer frame, as expressions with structural zeros. The
+    pose is the rotation `R` (3, 3) and position `r` (3). The angular velocity `omega` (3) and
+    linear velocity `v` (3) are in the moving frame's axes. `outer_v` is the linear velocity in the
+    outer frame's axes if it is known without the product `R v`.
     """
 
     R: ca.SX
-    p: ca.SX
+    r: ca.SX
     omega: ca.SX
     v: ca.SX
     outer_v: ca.SX | None = None
@@ -97,35 +98,40 @@ class Motion:
     @staticmethod
     def constant_pose(
         rotation: ArrayLike | None = None, position: ArrayLike | None = None
-    ) -> Motion:
-        """A pose without velocity: rotation (3, 3) and position (3), by default the identity."""
+    ) -> FrameMotion:
+        """A pose without velocity, with the given rotation (3, 3) and position (3). The default is
+        the identity.
+        """
         rotation = ca.SX.eye(3) if rotation is None else ca.SX(constant(rotation))
-        return Motion(
+        return FrameMotion(
             rotation,
             ca.SX(3, 1) if position is None else ca.SX(constant(position)),
             ca.SX(3, 1),
             ca.SX(3, 1),
         )
 
-    def compose(self, relative: Motion) -> Motion:
-        """Motion in the outer frame of a frame whose motion in this one is `relative`:
-        `R R', p + R p', R'^T omega + omega', R'^T (v + omega x p') + v'`.
+    def compose(self, relative: FrameMotion) -> FrameMotion:
+        """Motion, in the outer frame, of a frame whose motion in this frame is `relative`. It is
+        `R R', r + R r', R'^T omega + omega', R'^T (v + omega x r') + v'`.
         """
-        r = relative
-        carried = self.v + ca.cross(self.omega, r.p)
-        return Motion(
-            self.R @ r.R,
-            self.p + self.R @ r.p,
-            r.R.T @ self.omega + r.omega,
-            r.R.T @ carried + r.v,
-            self.R @ r.outer_v if r.outer_v is not None and self.is_at_rest else None,
+        # velocity of this frame's material at the origin of the relative frame
+        carried = self.v + ca.cross(self.omega, relative.r)
+        return FrameMotion(
+            self.R @ relative.R,
+            self.r + self.R @ relative.r,
+            relative.R.T @ self.omega + relative.omega,
+            relative.R.T @ carried + relative.v,
+            # if this frame is at rest, only the relative motion contributes: R R' v' = R outer_v'
+            self.R @ relative.outer_v
+            if relative.outer_v is not None and self.is_at_rest
+            else None,
         )
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether the velocities are zero whatever the coordinates."""
+        """Whether the velocities are structurally zero."""
         return self.omega.nnz() == 0 and self.v.nnz() == 0
 
     def point(self, offset: ArrayLike) -> ca.SX:
-        """Position (3) in the outer frame of a point at `offset` (3) in this one."""
-        return self.p + self.R @ constant(offset)
+        """Position (3), in the outer frame, of a point at `offset` (3) in this frame."""
+        return self.r + self.R @ constant(offset)

@@ -1,4 +1,6 @@
-"""Frames of a tree: a constant placement in the parent, then the motion of a joint."""
+"""Frames in a tree. Each frame has a constant placement in its parent, followed by the motion of a
+joint.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,8 @@ NO_ROTATION = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 @dataclass(frozen=True)
 class Mimic:
-    """The coordinate of a joint that follows another one: `ratio * coordinate + offset`. The other
-    one may follow a third.
+    """A rule that makes a joint follow another joint. The follower's coordinate is
+    `ratio * coordinate + offset`. The other joint may itself follow a third.
     """
 
     coordinate: str
@@ -40,19 +42,21 @@ class Mimic:
 
 
 def of_leader(mimic: Mimic, followers: Mapping[str, Mimic]) -> Mimic:
-    """The same motion as a `Mimic` of the joint at the end of a chain of `followers`, by the names
-    of their coordinates: `r1 (r2 q + o2) + o1 = r1 r2 q + (r1 o2 + o1)`.
+    """A `Mimic` that describes the same motion in terms of the joint at the end of a chain of
+    followers, with `r1 (r2 q + o2) + o1 = r1 r2 q + (r1 o2 + o1)`. `followers` maps the
+    coordinates of the followers to their mimics.
 
-    Raises ValueError if they follow each other in a circle.
+    Raises ValueError if the chain is circular.
     """
     chain = list[str]()
     while mimic.coordinate in followers:
         if mimic.coordinate in chain:
             raise ValueError(
-                f"the mimics of {', '.join(map(repr, chain))} form a circle; one of them needs a "
-                "coordinate of its own"
+                f"the mimics of {', '.join(map(repr, chain))} form a circle; one of them needs an "
+                "independent coordinate"
             )
         chain.append(mimic.coordinate)
+        # r1 (r2 q + o2) + o1 = r1 r2 q + (r1 o2 + o1)
         next_ = followers[mimic.coordinate]
         mimic = Mimic(
             next_.coordinate, mimic.ratio * next_.ratio, mimic.ratio * next_.offset + mimic.offset
@@ -61,9 +65,9 @@ def of_leader(mimic: Mimic, followers: Mapping[str, Mimic]) -> Mimic:
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Range of a joint's coordinate (rad or m) and its largest speed, for planners and
-    controllers; the dynamics have no stops. Raises ValueError for an empty range.
+class CoordinateLimits:
+    """Range of a joint's coordinate (rad or m) and its maximum speed. Planners and controllers
+    respect these limits, but the dynamics have no stops. Raises ValueError for an empty range.
     """
 
     lower: float = -np.inf
@@ -73,18 +77,21 @@ class Limits:
     def __post_init__(self) -> None:
         if not (self.lower <= self.upper and self.velocity >= 0):
             raise ValueError(
-                f"Limits: expected lower <= upper and velocity >= 0, got {self.lower}, "
-                f"{self.upper} and {self.velocity}"
+                f"CoordinateLimits: expected lower <= upper and velocity >= 0, got "
+                f"{self.lower}, {self.upper} and {self.velocity}"
             )
 
 
-NO_LIMITS = Limits()
+NO_LIMITS = CoordinateLimits()
 
 
 def rotation_rows(values: ArrayLike, owner: str) -> tuple[tuple[float, ...], ...]:
-    """The rows of a rotation matrix (3, 3); raises ValueError, with the owner, for another one."""
+    """The rows of a rotation matrix (3, 3). If the values are not a rotation, raises a ValueError
+    that names the owner.
+    """
     rotation = np.array(values, dtype=float)
     if (
+        # R R^T = I with det R = 1 excludes reflections
         rotation.shape != (3, 3)
         or not np.allclose(rotation @ rotation.T, np.eye(3), rtol=0, atol=1e-9)
         or np.linalg.det(rotation) < 0
@@ -97,10 +104,11 @@ def rotation_rows(values: ArrayLike, owner: str) -> tuple[tuple[float, ...], ...
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame with a constant placement in its parent, `position` (3, m) and `rotation` (3, 3),
-    that its joint moves from there; `coordinate` names the joint's coordinates (by default the
-    frame's name). `fixed`, `revolute`, `prismatic`, `helical`, `planar`, `spherical` and
-    `floating` make one frame, `universal` and `cylindrical` make two.
+    """A frame that its joint moves relative to a constant placement in its parent. The placement
+    has a `position` (3, m) and a `rotation` (3, 3). `coordinate` names the joint's coordinates and
+    defaults to the frame's name. `fixed`, `revolute`, `prismatic`, `helical`, `planar`,
+    `spherical` and `floating` each return one frame. `universal` and `cylindrical` each return
+    two.
     """
 
     name: str
@@ -110,7 +118,7 @@ class Frame:
     rotation: ArrayLike = NO_ROTATION
     coordinate: str = ""
     mimic: Mimic | None = None
-    limits: Limits = NO_LIMITS
+    limits: CoordinateLimits = NO_LIMITS
 
     def __post_init__(self) -> None:
         rotation = rotation_rows(self.rotation, f"frame {self.name!r}")
@@ -122,14 +130,19 @@ class Frame:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether the frame does not move in its parent."""
+        """Whether the frame is fixed in its parent."""
         return isinstance(self.joint, Fixed)
 
 
 def following_leaders(frames: Sequence[Frame]) -> tuple[Frame, ...]:
-    """The frames, of which those that follow a follower follow its leader, see `of_leader`."""
-    own = {frame.coordinate for frame in frames if frame.mimic is None}
-    followers = {f.coordinate: f.mimic for f in frames if f.mimic and f.coordinate not in own}
+    """The frames, where each frame that followed a follower now follows its leader instead (see
+    `of_leader`).
+    """
+    # a coordinate that several joints share is independent if one of them follows nothing
+    independent = {frame.coordinate for frame in frames if frame.mimic is None}
+    followers = {
+        f.coordinate: f.mimic for f in frames if f.mimic and f.coordinate not in independent
+    }
     return tuple(
         replace(frame, mimic=of_leader(frame.mimic, followers)) if frame.mimic else frame
         for frame in frames
@@ -154,10 +167,10 @@ def revolute(
     rotation: ArrayLike = NO_ROTATION,
     coordinate: str = "",
     mimic: Mimic | None = None,
-    limits: Limits = NO_LIMITS,
+    limits: CoordinateLimits = NO_LIMITS,
 ) -> Frame:
     """A frame that turns about an axis ("x", "-z", ... or three numbers). It may follow another
-    coordinate (`Mimic`) and have `Limits`.
+    coordinate (`Mimic`) and have `CoordinateLimits`.
     """
     return Frame(
         name, parent, Revolute(_axis(name, axis)), position, rotation, coordinate, mimic, limits
@@ -172,14 +185,15 @@ def helical(
     rotation: ArrayLike = NO_ROTATION,
     coordinate: str = "",
     mimic: Mimic | None = None,
-    limits: Limits = NO_LIMITS,
+    limits: CoordinateLimits = NO_LIMITS,
     *,
     pitch: float,
 ) -> Frame:
-    """A frame on a screw: it turns by q (rad) about an axis ("x", "-z", ... or three numbers) and
-    moves by `pitch * q` along it, `pitch` in m/rad. It may follow another coordinate (`Mimic`) and
-    have `Limits`. Raises ValueError for a pitch that is not finite.
+    """A frame on a screw. It turns by q (rad) about an axis ("x", "-z", ... or three numbers) and
+    moves by `pitch * q` along the axis, with `pitch` in m/rad. It may follow another coordinate
+    (`Mimic`) and have `CoordinateLimits`. Raises ValueError if the pitch is not finite.
     """
+    # zero pitch gives a revolute joint
     if not np.isfinite(pitch):
         raise ValueError(f"frame {name!r}: pitch must be finite, got {pitch}")
     joint = Helical(_axis(name, axis), float(pitch))
@@ -194,10 +208,10 @@ def prismatic(
     rotation: ArrayLike = NO_ROTATION,
     coordinate: str = "",
     mimic: Mimic | None = None,
-    limits: Limits = NO_LIMITS,
+    limits: CoordinateLimits = NO_LIMITS,
 ) -> Frame:
     """A frame that slides along an axis ("x", "-z", ... or three numbers). It may follow another
-    coordinate (`Mimic`) and have `Limits`.
+    coordinate (`Mimic`) and have `CoordinateLimits`.
     """
     return Frame(
         name, parent, Prismatic(_axis(name, axis)), position, rotation, coordinate, mimic, limits
@@ -212,8 +226,8 @@ def planar(
     rotation: ArrayLike = NO_ROTATION,
     coordinate: str = "",
 ) -> Frame:
-    """A frame that slides and turns in the plane normal to an axis: coordinates (theta, x, y),
-    velocities in the frame's own axes.
+    """A frame that slides and turns in the plane normal to an axis. Its coordinates are
+    (theta, x, y), and its velocities are in the moving frame's axes.
     """
     return Frame(name, parent, Planar(_axis(name, axis)), position, rotation, coordinate)
 
@@ -226,8 +240,8 @@ def spherical(
     coordinate: str = "",
     retraction: str = "exp",
 ) -> Frame:
-    """A frame that turns about its origin: a unit quaternion, and the angular velocity in the
-    frame's axes. `retraction` is "exp" or "cay", as for `SO3`.
+    """A frame that turns about its origin. Its coordinates are a unit quaternion, and its velocity
+    is the angular velocity in the frame's axes. `retraction` is "exp" or "cay", as for `SO3`.
     """
     return Frame(name, parent, Spherical(retraction), position, rotation, coordinate)
 
@@ -241,10 +255,10 @@ def floating(
     retraction: str = "exp",
     space: str = "SE3",
 ) -> Frame:
-    """A frame that moves freely: a unit quaternion and a position, the angular velocity in the
-    frame's axes, and the linear velocity in the frame's axes on the `space` "SE3", in the axes of
-    the placement on "SO3xR3". `retraction` is "exp" or "cay", as for `SE3`. Raises ValueError for
-    another space.
+    """A frame that moves freely. Its coordinates are a unit quaternion and a position. The angular
+    velocity is in the frame's axes. The linear velocity is in the frame's axes if the `space` is
+    "SE3", and in the axes of the placement if it is "SO3xR3". `retraction` is "exp" or "cay", as
+    for `SE3`. Raises ValueError for other spaces.
     """
     if space not in CONFIGURATION_SPACES:
         raise ValueError(
@@ -261,9 +275,10 @@ def universal(
     position: Vector = ORIGIN,
     rotation: ArrayLike = NO_ROTATION,
 ) -> tuple[Frame, Frame]:
-    """Two frames: `<name>_cross` turns about the first axis, the frame itself about the second
-    axis through the same point.
+    """Two frames. `<name>_cross` turns about the first axis, and the frame itself turns about the
+    second axis, which passes through the same point.
     """
+    # the frame between both joints carries no body
     cross = revolute(f"{name}_cross", parent, axes[0], position, rotation)
     return cross, revolute(name, cross.name, axes[1])
 
@@ -275,7 +290,10 @@ def cylindrical(
     position: Vector = ORIGIN,
     rotation: ArrayLike = NO_ROTATION,
 ) -> tuple[Frame, Frame]:
-    """Two frames: `<name>_slide` slides along an axis, the frame itself turns about it."""
+    """Two frames. `<name>_slide` slides along an axis, and the frame itself turns about that
+    axis.
+    """
+    # the frame between both joints carries no body
     slide = prismatic(f"{name}_slide", parent, axis, position, rotation)
     return slide, revolute(name, slide.name, axis)
 

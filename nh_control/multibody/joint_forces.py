@@ -1,4 +1,4 @@
-"""Springs, dampers and friction of joints as the numbers that the linear-time kernel reads."""
+"""Coefficients of joint springs, dampers and friction for the linear-time kernel."""
 
 from __future__ import annotations
 
@@ -24,18 +24,21 @@ NO_FORCES = {
     "n_knots": 0,
     "spline": 0,
 }
-"""Numbers of a joint without springs, dampers and friction."""
+"""Coefficients of a joint without springs, dampers or friction."""
 
 
 def coefficients(model: MultibodyParts) -> dict[str, dict[str, Any]]:
-    """Numbers, as in NO_FORCES, of the coordinates that have springs, dampers or friction."""
-    found: dict[str, dict[str, Any]] = {}
+    """Coefficients, as in NO_FORCES, for the coordinates that have springs, dampers or
+    friction.
+    """
+    by_coordinate: dict[str, dict[str, Any]] = {}
     start = 0
     for element in model.elements:
         if not isinstance(element, ON_JOINTS):
             continue
-        numbers = found.setdefault(element.coordinate, dict(NO_FORCES))
+        numbers = by_coordinate.setdefault(element.coordinate, dict(NO_FORCES))
         if isinstance(element, JointSpring):
+            # springs add up: sum k_i (q - r_i) = (sum k_i) q - sum k_i r_i
             numbers["stiffness"] += element.stiffness
             numbers["rest_force"] += element.stiffness * element.rest
         elif isinstance(element, JointDamper):
@@ -44,19 +47,20 @@ def coefficients(model: MultibodyParts) -> dict[str, dict[str, Any]]:
             numbers["friction"] = element.friction
             numbers["friction_velocity"] = element.friction_velocity
         else:
+            # offsets into the concatenated records of `splines`
             numbers["n_knots"], numbers["spline"] = len(element.force.knots), start
             start += len(_spline_record(element))
-    return found
+    return by_coordinate
 
 
 def splines(model: MultibodyParts) -> np.ndarray:
-    """The splines of all nonlinear springs, one after another."""
+    """The concatenated records of all nonlinear springs' splines."""
     sprung = (e for e in model.elements if isinstance(e, NonlinearJointSpring))
     return np.concatenate([np.zeros(0), *map(_spline_record, sprung)])
 
 
 def _spline_record(element: NonlinearJointSpring) -> np.ndarray:
-    """The numbers in the order of `springs_at` in C."""
+    """The numbers in the order that `springs_at` in C expects."""
     energy = element.force.antiderivative()
     head = element.scale, element.offset, energy.coefficients.shape[1]
     pieces = np.column_stack([energy.centers, energy.coefficients])

@@ -1,4 +1,4 @@
-"""Types of joints: their configuration spaces and motions."""
+"""Joint types with their configuration spaces and motions."""
 
 from __future__ import annotations
 
@@ -12,44 +12,46 @@ import numpy as np
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import SE3, SO3
 from nh_control.geometry.spaces import SE2, Product, Rn, Space
-from nh_control.multibody.frame_motion import Motion, plane_axes, rotation_about
+from nh_control.multibody.frame_motion import FrameMotion, plane_axes, rotation_about
 
 CONFIGURATION_SPACES = ("SE3", "SO3xR3")
 """Configuration spaces of a floating frame."""
 
 
 class Joint(ABC):
-    """The motion of a frame in its placement: its configuration space and its motion there."""
+    """The motion of a frame relative to its placement. A joint has a configuration space and
+    returns the pose and velocity for each state.
+    """
 
     effort = ("force", "N")
     """Name and unit of the effort on a joint with one coordinate."""
 
     @abstractmethod
     def space(self, coordinate: str) -> Space:
-        """Configuration space of the joint; `coordinate` is the name of its coordinate, or the
-        prefix of the names of several.
+        """Configuration space of the joint. `coordinate` is the name of its coordinate, or the
+        prefix of the names if there are several.
         """
 
     @abstractmethod
-    def motion(self, q: ca.SX, v: ca.SX) -> Motion:
-        """Motion in the placement at the joint's configuration q and velocity v."""
+    def motion(self, q: ca.SX, v: ca.SX) -> FrameMotion:
+        """Motion relative to the placement at the joint's configuration q and velocity v."""
 
 
 @dataclass(frozen=True)
 class Fixed(Joint):
-    """No motion."""
+    """A joint without motion."""
 
     def space(self, coordinate: str) -> Rn:
         return Rn()
 
-    def motion(self, q: ca.SX, v: ca.SX) -> Motion:
-        return Motion.constant_pose()
+    def motion(self, q: ca.SX, v: ca.SX) -> FrameMotion:
+        return FrameMotion.constant_pose()
 
 
 @dataclass(frozen=True)
 class ScalarJoint(Joint):
-    """A joint with one coordinate q along a constant unit twist: rotation by q about the axis, if
-    it `rotates`, and translation by `slide * q` along it.
+    """A joint with one coordinate q along a constant twist. It rotates by q about the axis if
+    `rotates` is true, and translates by `slide * q` along the axis.
     """
 
     axis: tuple[float, float, float]
@@ -58,25 +60,26 @@ class ScalarJoint(Joint):
 
     @property
     def slide(self) -> float:
-        """Translation along the axis by a unit of the coordinate."""
+        """Translation along the axis per unit of the coordinate."""
         return 0.0 if self.rotates else 1.0
 
     def space(self, coordinate: str) -> Rn:
         return Rn(coordinate)
 
-    def motion(self, q: ca.SX, v: ca.SX) -> Motion:
+    def motion(self, q: ca.SX, v: ca.SX) -> FrameMotion:
         axis = ca.sparsify(ca.SX(np.array(self.axis)))
         still = ca.SX(3, 1)
         R = rotation_about(np.array(self.axis), q) if self.rotates else ca.SX.eye(3)
         omega = axis * v if self.rotates else still
+        # structural zeros keep the expressions for revolute joints small
         if self.slide == 0.0:
-            return Motion(R, still, omega, still)
-        return Motion(R, axis * (self.slide * q), omega, axis * (self.slide * v))
+            return FrameMotion(R, still, omega, still)
+        return FrameMotion(R, axis * (self.slide * q), omega, axis * (self.slide * v))
 
 
 @dataclass(frozen=True)
 class Revolute(ScalarJoint):
-    """Rotation about a constant axis; the angle (rad) is not bounded."""
+    """Rotation about a constant axis. The angle (rad) is not bounded."""
 
     effort = ("torque", "N m")
 
@@ -90,8 +93,8 @@ class Prismatic(ScalarJoint):
 
 @dataclass(frozen=True)
 class Helical(ScalarJoint):
-    """A screw: rotation by q (rad) about a constant axis with a translation `pitch * q` along it,
-    `pitch` in m/rad [featherstone2008, section 4.4].
+    """A screw that rotates by q (rad) about a constant axis and translates by `pitch * q` along
+    it, with `pitch` in m/rad [featherstone2008, section 4.4].
     """
 
     pitch: float
@@ -105,8 +108,8 @@ class Helical(ScalarJoint):
 
 @dataclass(frozen=True)
 class Planar(Joint):
-    """Motion in the plane normal to a constant axis, on SE(2): rotation about the axis,
-    translation along the plane's x and y.
+    """Motion in the plane normal to a constant axis, on SE(2). It consists of rotation about the
+    axis and translation along the plane's x and y axes.
     """
 
     axis: tuple[float, float, float]
@@ -117,10 +120,11 @@ class Planar(Joint):
             tuple(f"{coordinate}_{c}" for c in ("omega", "v_forward", "v_side")),
         )
 
-    def motion(self, q: ca.SX, v: ca.SX) -> Motion:
+    def motion(self, q: ca.SX, v: ca.SX) -> FrameMotion:
         axis = np.array(self.axis)
+        # v_forward and v_side are body velocities along the plane's axes
         plane = ca.sparsify(ca.DM(plane_axes(axis)))
-        return Motion(
+        return FrameMotion(
             rotation_about(axis, q[0]),
             plane @ q[1:3],
             ca.sparsify(ca.SX(axis)) * v[0],
@@ -137,15 +141,15 @@ class Spherical(Joint):
     def space(self, coordinate: str) -> SO3:
         return SO3(f"{coordinate}_", self.retraction)
 
-    def motion(self, q: ca.SX, v: ca.SX) -> Motion:
-        return Motion(quaternion.matrix(q), ca.SX(3, 1), v, ca.SX(3, 1))
+    def motion(self, q: ca.SX, v: ca.SX) -> FrameMotion:
+        return FrameMotion(quaternion.matrix(q), ca.SX(3, 1), v, ca.SX(3, 1))
 
 
 @dataclass(frozen=True)
 class Floating(Joint):
-    """Any motion, on "SE3" with velocities in the frame's axes, or on "SO3xR3" with the linear
-    velocity in the axes of the placement, `v = p'` [mueller2013 2]; with the retraction "exp" or
-    "cay".
+    """Free motion, with the retraction "exp" or "cay". On "SE3", velocities are in the frame's
+    axes. On "SO3xR3", the linear velocity is the time derivative of the position, in the axes of
+    the placement [mueller2013 2].
     """
 
     retraction: str = "exp"
@@ -160,8 +164,9 @@ class Floating(Joint):
         )
         return Product(SO3(f"{coordinate}_", self.retraction), position)
 
-    def motion(self, q: ca.SX, v: ca.SX) -> Motion:
+    def motion(self, q: ca.SX, v: ca.SX) -> FrameMotion:
         R, position, omega, linear = quaternion.matrix(q[:4]), q[4:7], v[:3], v[3:6]
         if self.configuration_space == "SE3":
-            return Motion(R, position, omega, linear)
-        return Motion(R, position, omega, R.T @ linear, outer_v=linear)
+            return FrameMotion(R, position, omega, linear)
+        # v = R^T r', and outer_v = r' avoids the product R v in energies
+        return FrameMotion(R, position, omega, R.T @ linear, outer_v=linear)

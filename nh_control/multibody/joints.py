@@ -1,4 +1,4 @@
-"""Joints as constraints between two frames: they connect floating bodies and close loops."""
+"""Joints as constraints between two frames. They connect floating bodies and close loops."""
 
 from __future__ import annotations
 
@@ -28,27 +28,31 @@ JOINT_KINDS = {
     "planar": (ALONG, ALIGNED),
     "fixed": (ALL, LOCKED),
 }
-"""The rows of every kind of joint, in right-handed axes (0, 1, 2) of which 2 is the joint axis:
-the components of the distance between the points that stay zero, and the pairs of an axis of a and
-an axis of b that stay normal to each other. A helical joint has one more row, that of its screw.
+"""The rows of each kind of joint, in right-handed axes (0, 1, 2) where 2 is the joint axis. They
+list the components of the vector between the points that stay zero, and the pairs (axis of a, axis
+of b) that stay normal to each other. A helical joint has one more row, for its screw.
 """
 
 
 @dataclass(frozen=True)
 class JointConstraint(Constraint):
-    """A joint of one of JOINT_KINDS between points a and b (a `Point` or a frame's name): b's
-    frame moves in a's as the frame of a tree moves in its parent.
+    """A joint of one of the JOINT_KINDS between points a and b (each a `Point` or a frame's name).
+    The frame of b moves in the frame of a as a frame in a tree moves in its parent.
 
-    `rotation` (3, 3) has b's axes in a's axes where the joint is at zero; `axis` is in b's axes.
-    With S = R_a^T R_b the rows are components of `R_a^T (p_b - p_a)` (of `p_b - p_a`, in the axes
-    of the world, where all three vanish), and `e_i . S e_j`. A universal joint turns about `axis`,
-    fixed in a, and about `second_axis`, fixed in b: `axis . S second_axis` keeps its value at
-    zero. The last row of a helical joint is `displacement - pitch * angle` (m) modulo
-    `2 pi pitch`, `pitch` in m/rad: it holds after any number of turns. The coordinate of a
-    revolute joint is its angle in (-pi, pi], that of a helical joint its angle with all turns,
-    that of a prismatic joint its displacement; joint springs, dampers and inputs refer to them by
-    the name of the constraint. Raises ValueError for an unknown kind, for parallel axes, and for a
-    pitch that is zero or infinite, or of another kind of joint.
+    The columns of `rotation` (3, 3) are b's axes in a's axes when the joint is at zero, and `axis`
+    is in b's axes. With S = R_a^T R_b, the rows are components of `R_a^T (r_b - r_a)` and
+    `e_i . S e_j`. If all three position components vanish, the rows are the components of
+    `r_b - r_a` in the world axes instead. A universal joint turns about `axis`, fixed in a, and
+    about `second_axis`, fixed in b, so that `axis . S second_axis` is constant. The last row of a
+    helical joint is `displacement - pitch * angle` (m) modulo `2 pi pitch`, with `pitch` in m/rad,
+    so it holds after any number of turns.
+
+    The coordinate is the angle in (-pi, pi] for a revolute joint, the angle including full turns
+    for a helical joint, and the displacement for a prismatic joint. Joint springs, dampers and
+    inputs refer to these coordinates by the name of the constraint.
+
+    Raises ValueError for an unknown kind, for parallel axes, for a helical joint with a zero or
+    infinite pitch, and for any other kind of joint that has a pitch.
     """
 
     kind: str
@@ -65,11 +69,13 @@ class JointConstraint(Constraint):
                 f"constraint {self.name!r}: unknown kind of joint {self.kind!r}, choose one of "
                 f"{', '.join(JOINT_KINDS)}"
             )
-        if self.kind == "universal" and not np.cross(*self._universal_axes).any():
-            raise ValueError(
-                f"constraint {self.name!r}: the two axes of a universal joint must not be "
-                f"parallel, both are {self.second_axis}"
-            )
+        if self.kind == "universal":
+            first, second = self._universal_axes
+            if not np.cross(first, second).any():
+                raise ValueError(
+                    f"constraint {self.name!r}: the two axes of a universal joint must not be "
+                    f"parallel, both are {self.second_axis}"
+                )
         if self.kind == "helical" and not (self.pitch and np.isfinite(self.pitch)):
             raise ValueError(
                 f"constraint {self.name!r}: the pitch of a helical joint must be finite and not "
@@ -84,6 +90,7 @@ class JointConstraint(Constraint):
     def residual(self, k: Kinematics) -> ca.SX:
         R_a, distance = k.rotation(self.a), k.position(self.b) - k.position(self.a)
         if len(self.positions.T) < 3:
+            # components of R_a^T (r_b - r_a) along the fixed directions
             distance = (R_a @ constant(self.positions)).T @ distance
         angles = [
             ca.dot(R_a @ constant(e_a), k.rotation(self.b) @ constant(e_b)) - cosine
@@ -92,14 +99,16 @@ class JointConstraint(Constraint):
         rows = ca.vertcat(distance, *angles)
         if self.kind != "helical":
             return rows
+        # the angle measured from displacement / pitch is also zero after every full turn
         return ca.vertcat(rows, -self.pitch * self._angle(k, self._displacement(k) / self.pitch))
 
     def wrench(self, k: Kinematics, multipliers: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """Force (3, N) on b's body at its point and torque (3, N m) about it that the joint
-        exerts, in the axes of the world, for the multipliers of the residual's rows.
+        """Force (3, N) that the joint exerts on b's body at point b, and torque (3, N m) about
+        that point, in the world axes, for the multipliers of the residual's rows.
 
-        `sum lam_i R_a e_i` and `sum lam (R_b e_j) x (R_a e_i)`; the screw of a helical joint adds
-        `lam R_a e_2` and `lam pitch (n x R_b e_0) / |n|^2`, `n = R_a e_2 x R_b e_0`.
+        They are `sum lam_i R_a e_i` and `sum lam (R_b e_j) x (R_a e_i)`. The screw of a helical
+        joint adds `lam R_a e_2` and `lam pitch (n x R_b e_0) / |n|^2`, where
+        `n = R_a e_2 x R_b e_0`.
         """
         n, R_a = self.positions.shape[1], k.rotation(self.a)
         force, torque = multipliers[:n], ca.SX.zeros(3)
@@ -126,9 +135,10 @@ class JointConstraint(Constraint):
         return ("force", "N") if self.kind == "prismatic" else ("torque", "N m")
 
     def coordinate(self, k: Kinematics) -> ca.SX:
-        """The coordinate: the angle `atan2(e_1 . S e_0, e_0 . S e_0)` (rad) of a revolute joint,
-        for a helical joint with the full turns that are closest to `displacement / pitch`, or the
-        displacement `e_2 . R_a^T (p_b - p_a)` (m) of a prismatic joint.
+        """The coordinate at k. It is the angle `atan2(e_1 . S e_0, e_0 . S e_0)` (rad) of a
+        revolute joint, or the displacement `e_2 . R_a^T (r_b - r_a)` (m) of a prismatic joint. For
+        a helical joint, it is the angle plus the number of full turns that brings the sum closest
+        to `displacement / pitch`.
         """
         if self.kind == "revolute":
             return self._angle(k)
@@ -138,27 +148,29 @@ class JointConstraint(Constraint):
         return displacement / self.pitch + self._angle(k, displacement / self.pitch)
 
     def rate(self, k: Kinematics) -> ca.SX:
-        """The rate of the coordinate: the relative angular velocity along the axis, or relative
-        velocity along it.
+        """The rate of the coordinate at k. It is the relative angular velocity about the axis or,
+        for a prismatic joint, the relative velocity along the axis.
         """
         omega_a = k.angular_velocity(self.a)
         if self.kind != "prismatic":
             axis = k.rotation(self.b) @ constant(self._axes[:, 2])
             return ca.dot(axis, k.angular_velocity(self.b) - omega_a)
         distance = k.position(self.b) - k.position(self.a)
+        # velocity in the rotating axes of a: v_b - v_a - omega_a x (r_b - r_a)
         relative = k.velocity(self.b) - k.velocity(self.a) - ca.cross(omega_a, distance)
         return ca.dot(k.rotation(self.a) @ constant(self._axes_in_a[:, 2]), relative)
 
     def _displacement(self, k: Kinematics) -> ca.SX:
-        """The distance of the points along the axis."""
+        """The displacement from point a to point b along the axis."""
         axis = k.rotation(self.a) @ constant(self._axes_in_a[:, 2])
         return ca.dot(axis, k.position(self.b) - k.position(self.a))
 
     def _angle(self, k: Kinematics, start: ca.SX | float = 0.0) -> ca.SX:
-        """The angle of b about the axis from a start angle, in (-pi, pi]."""
+        """The angle of b about the axis, relative to the angle `start`, in (-pi, pi]."""
         first, second = (k.rotation(self.a) @ constant(e) for e in self._axes_in_a.T[:2])
         first_b = self._first_axis_of_b(k)
         x, y = ca.dot(first, first_b), ca.dot(second, first_b)
+        # rotate (x, y) by -start, so atan2 returns the angle relative to it
         c, s = ca.cos(start), ca.sin(start)
         return ca.atan2(c * y - s * x, c * x + s * y)
 
@@ -167,7 +179,9 @@ class JointConstraint(Constraint):
 
     @property
     def screw_axes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Directions of the axis and of angle zero in a's axes, and of b's angle in b's axes."""
+        """The joint axis and the zero-angle direction in a's axes, and the direction in b's axes
+        that defines the angle.
+        """
         return self._axes_in_a[:, 2], self._axes_in_a[:, 0], self._axes[:, 0]
 
     @property
@@ -176,18 +190,24 @@ class JointConstraint(Constraint):
 
     @cached_property
     def _axes(self) -> np.ndarray:
-        """The axes (3, 3) of JOINT_KINDS in b's axes; the joint axis is the last."""
+        """The axes (3, 3) that JOINT_KINDS refers to, in b's axes. The last column is the joint
+        axis.
+        """
         axis = unit_vector(self.axis, f"constraint {self.name!r}")
         return np.column_stack([plane_axes(axis), axis])
 
     @property
     def positions(self) -> np.ndarray:
-        """Directions (3, n), in a's axes, in which the distance of the points stays zero."""
+        """Directions (3, n), in a's axes, along which the distance between the points stays
+        zero.
+        """
         return self._axes_in_a[:, list(JOINT_KINDS[self.kind][0])]
 
     @property
     def directions(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
-        """Pairs of directions, in a's and in b's axes, and the constant cosine between them."""
+        """Pairs of directions, one in a's axes and one in b's axes, and the constant cosine
+        between them.
+        """
         if self.kind == "universal":
             first, second = self._universal_axes
             return [(np.asarray(self.rotation) @ first, second, float(first @ second))]

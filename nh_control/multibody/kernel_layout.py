@@ -1,7 +1,8 @@
-"""The data that Python hands to the kernel of trees: every struct and enum once, for both.
+"""The layout of the data that Python passes to the tree kernel. Each struct and enum is declared
+once for Python and C.
 
-Python packs records by the names of these fields, `native/tree_layout.h` declares them for C with
-assertions of all offsets and sizes. `python test/core/test_native_files.py` writes that header.
+Python packs records by the names of these fields. `native/tree_layout.h` declares the fields for C
+and asserts all offsets and sizes. `python test/core/test_native_files.py` writes that header.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 PADDING = "unused"
-"""Name of fields that only fill a struct up."""
+"""Name of fields that only pad a struct."""
 INT, REAL, VECTOR = "int32_t", "double", "v4"
 TYPES: dict[str, tuple[str, tuple[int, ...]]] = {
     INT: ("i4", ()),
@@ -22,9 +23,11 @@ TYPES: dict[str, tuple[str, tuple[int, ...]]] = {
     VECTOR: ("f8", (4,)),
 }
 LINE = 32
-"""Bytes of a vector: arrays begin, and structs end, at multiples of them."""
+"""Bytes of a vector. Arrays begin and structs end at multiples of this size."""
 NONE = -1
-"""The number of the world among the frames; among coordinates: there is none."""
+"""The frame number of the world. As the number of a coordinate, it means that there is no
+coordinate.
+"""
 
 
 class JointType(IntEnum):
@@ -88,7 +91,7 @@ ENUMS: tuple[type[IntEnum], ...] = (
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a struct: `count` entries of a type; a comment for the header."""
+    """A field of a struct: `count` entries of the type `kind`, and a comment for the header."""
 
     name: str
     kind: str = INT
@@ -97,7 +100,7 @@ class Field:
 
 
 class Struct:
-    """A struct of C and the NumPy type of its records; `name` is the one in C."""
+    """A C struct and the NumPy dtype of its records. `name` is the name of the struct in C."""
 
     def __init__(self, name: str, comment: str, *fields: Field):
         self.name, self.comment, self.fields = name, comment, fields
@@ -106,11 +109,13 @@ class Struct:
             scalar, shape = TYPES[field.kind]
             counts = (field.count,) if field.count > 1 else ()
             formats.append((field.name, scalar, (*counts, *shape)))
+        # NumPy's aligned layout is the same as the C compiler's; the assertions in the header
+        # check it
         self.dtype = np.dtype(formats, align=True)
 
     def record(self, **values: Any) -> np.ndarray:
-        """One record of values by the names of all fields but padding. Raises TypeError for a
-        field that is missing or unknown.
+        """One record with the given values of all fields except padding, by name. Raises TypeError
+        for a missing or unknown field.
         """
         record = np.zeros((), self.dtype)
         kinds = {field.name: field.kind for field in self.fields if field.name != PADDING}
@@ -118,13 +123,14 @@ class Struct:
             raise TypeError(f"struct {self.name}: fields {sorted(wrong)} are missing or unknown")
         for name, kind in kinds.items():
             if kind == VECTOR:
+                # a v4 holds a vector with three components in four doubles, for aligned SIMD loads
                 record[name][..., :3] = values[name]
             else:
                 record[name] = values[name]
         return record
 
     def declaration(self) -> str:
-        """C text of the struct, and assertions of its layout."""
+        """The C declaration of the struct, with assertions about its layout."""
         lines = [f"/* {self.comment} */", f"struct {self.name} {{"]
         for field in self.fields:
             count = f"[{field.count}]" if field.count > 1 else ""
@@ -262,15 +268,18 @@ STRUCTS = (JOINT, CONSTRAINT, WRENCH, POINT_FORCE, PARAMETER_DERIVATIVE, TREE)
 
 
 def tree(arrays: Mapping[str, np.ndarray], **values: Any) -> np.ndarray:
-    """A header with `values` and the `arrays` that it locates, as the doubles of a[TREE]."""
-    room = {name: array.tobytes() for name, array in arrays.items()}
+    """A header with `values`, followed by the `arrays`, as the doubles of a[TREE]. The header
+    contains the offset of each array.
+    """
+    contents = {name: array.tobytes() for name, array in arrays.items()}
+    # offsets in bytes from the beginning of the header
     places, offset = dict[str, int](), _padded(TREE.dtype.itemsize)
-    for name, content in room.items():
+    for name, content in contents.items():
         places[name], offset = offset, offset + _padded(len(content))
     header = TREE.record(**values, **places).tobytes()
     packed = bytearray(offset)
     packed[: len(header)] = header
-    for name, content in room.items():
+    for name, content in contents.items():
         packed[places[name] : places[name] + len(content)] = content
     return np.frombuffer(bytes(packed), dtype=float)
 

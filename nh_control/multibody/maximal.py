@@ -1,5 +1,5 @@
-"""Maximal coordinates: every body of a multibody system has a floating frame, and the joints are
-constraints [mueller2013].
+"""Maximal coordinates, in which each body of a multibody system has a floating frame and the
+joints are constraints [mueller2013].
 """
 
 from __future__ import annotations
@@ -37,38 +37,40 @@ KINDS: dict[type[Joint], str] = {
     Spherical: "spherical",
 }
 CENTER_SUFFIX = "_center"
-"""The name of a body's floating frame is the name of its frame with this suffix."""
-DEPENDENT = 1e-9
-"""Relative norm, in the mass metric, of the part of a constraint row that is independent of the
-rows before it, below which the row counts as dependent.
-"""
+"""Suffix that is appended to the name of a body's frame to name its floating frame."""
+PARALLEL = 1e-9
+"""Sine of the angle below which two axes count as parallel."""
 
 
 def maximal_coordinates(
     model: Multibody, spaces: str | Mapping[str, str] = "SE3", name: str = ""
 ) -> Multibody:
-    """The same bodies in maximal coordinates: each on a floating frame `<frame>_center` at its
-    center of mass, with the joints of the tree as constraints named after their coordinates.
+    """The same bodies in maximal coordinates. Each body has a floating frame `<frame>_center` at
+    its center of mass, and the joints of the tree become constraints named after their
+    coordinates.
 
-    `spaces` is the configuration space of all bodies, or of each by the name of its frame (SE3 by
-    default): "SE3" with twists in the body's axes, or "SO3xR3" with linear velocities in the axes
-    of the world; on both the mass matrix is constant, because the frames are at the centers of
-    mass. Two joints without a body between them become one universal or cylindrical joint.
-    Springs, dampers and inputs on revolute, prismatic and helical joints stay. `maximal_state`
-    converts configurations and velocities.
+    `spaces` is the configuration space for all bodies, or maps the name of a body's frame to its
+    space (SE3 by default). The space is "SE3" with twists in the body's axes, or "SO3xR3" with
+    linear velocities in the world axes. On both spaces, the mass matrix is constant, because the
+    frames are at the centers of mass. Two joints without a body between them become one universal
+    or cylindrical joint. Springs, dampers and inputs on revolute, prismatic and helical joints are
+    kept. `maximal_state` converts configurations and velocities.
 
-    Raises ValueError for any other joint without a body, for joints that mimic or are prescribed,
-    for springs, dampers and inputs on other joints, and for unknown names.
+    Raises ValueError for any other joint without a body, for mimic or prescribed joints, for
+    springs, dampers and inputs on other joints, and for unknown names.
     """
     inertias = {part.frame: part for part in model.spatial_inertias}
     _check(model, inertias, spaces)
     frames: list[Frame] = []
     bodies, joints = [], []
     for frame in model.frames:
+        # frames fixed to the world or to a body remain; frames without a body between joints are
+        # removed
         if frame.is_fixed and model.tree.anchors[frame.name][0] in (WORLD, *inertias):
             frames.append(frame)
         elif frame.name in inertias:
             space = spaces if isinstance(spaces, str) else spaces.get(frame.name, "SE3")
+            # with the frame at the center of mass, the mass matrix is constant
             part, center = inertias[frame.name], frame.name + CENTER_SUFFIX
             frames.append(floating(center, coordinate=frame.name, space=space))
             frames.append(fixed(frame.name, center, position=tuple(-part.center)))
@@ -94,13 +96,11 @@ def maximal_coordinates(
 def maximal_state(
     model: Multibody, q: ArrayLike, v: ArrayLike, maximal: Multibody
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Configuration (nq) and velocity (nw) of the model in maximal coordinates `maximal` at which
-    all bodies have the poses and velocities that they have in `model` at q and v.
+    """Configuration (nq) and velocity (nw) at which all bodies of `maximal`, the model in maximal
+    coordinates, have the same poses and velocities as in `model` at q and v.
 
-    Raises ValueError if constraints are dependent there, because their multipliers would not be
-    unique; the message names them.
     """
-    from scipy.spatial.transform import Rotation  # takes long to import
+    from scipy.spatial.transform import Rotation  # slow to import
 
     inertias = {part.frame: part for part in model.spatial_inertias}
     k = model.kinematics(ca.SX(np.asarray(q, float)), ca.SX(np.asarray(v, float)))
@@ -112,6 +112,7 @@ def maximal_state(
         body, world = frame.coordinate, frame.joint.configuration_space != "SE3"
         center = Point(body, tuple(inertias[body].center))
         rotation = Rotation.from_matrix(_numbers(k.rotation(body)))
+        # SciPy orders quaternions as (x, y, z, w), and the space orders them as (w, x, y, z)
         pose = rotation.as_quat(canonical=True)[[3, 0, 1, 2]], _numbers(k.position(center))[:, 0]
         velocity = k.velocity(center, "world" if world else "body")
         twist = _numbers(ca.vertcat(k.motion(body).omega, velocity))[:, 0]
@@ -125,12 +126,13 @@ def maximal_state(
 def joint_reactions(
     model: Multibody, q: ArrayLike, v: ArrayLike, u: ArrayLike = ()
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Reactions of all `JointConstraint`s by name: the force (3, N) and the torque (3, N m) on the
-    body of point b, about that point, in the axes of the world.
+    """Reactions of every `JointConstraint` by name. Each reaction consists of the force (3, N) on
+    the body of point b and the torque (3, N m) about that point, in the world axes.
 
-    The multipliers solve the index-1 system `[M, -C^T; C, 0] (v', lam) = (F, -C' v)`.
-    [mueller2013 (3)] has `M v' + C^T lam`, so its multipliers are minus the reactions (the text
-    leaves out the sign). Of redundant constraints they are those with the least norm.
+    The multipliers solve the index-1 system `[M, -C^T; C, 0] (v', lam) = (F, -C' v)`. In
+    [mueller2013 (3)], the equation contains `M v' + C^T lam`, so the multipliers are the negative
+    reactions, although the text omits the sign. If constraints are redundant, the multipliers with
+    the minimum norm are used.
     """
     lam = ContinuousSystem(model.system).multipliers(q, v, u)
     k = model.kinematics(ca.SX(np.asarray(q, float)), ca.SX(np.asarray(v, float)))
@@ -155,7 +157,7 @@ def _check(
             )
     if not isinstance(spaces, str) and (unknown := sorted(set(spaces) - set(inertias))):
         raise ValueError(
-            f"{model.name}: no bodies on moving frames {unknown}, choose of {sorted(inertias)}"
+            f"{model.name}: no bodies on moving frames {unknown}, choose from {sorted(inertias)}"
         )
     with_coordinate = {
         f.coordinate
@@ -182,7 +184,7 @@ def _check(
 def _joint(
     model: Multibody, frame: Frame, inertias: Mapping[str, SpatialInertia]
 ) -> JointConstraint:
-    """The constraint of a body's joint, or of two joints without a body between them."""
+    """The constraint for a body's joint, or for two joints without a body between them."""
     anchor, position, rotation = _placement(model, frame)
     if anchor == WORLD or anchor in inertias:
         if type(frame.joint) not in KINDS:
@@ -194,16 +196,19 @@ def _joint(
         if kind == "helical" and not pitch:
             kind = "revolute"
         axis = getattr(frame.joint, "axis", "z")
-        ends = Point(anchor, position), frame.name
-        return JointConstraint(frame.coordinate, kind, *ends, axis, rotation, pitch=pitch)
+        point = Point(anchor, position)
+        return JointConstraint(
+            frame.coordinate, kind, point, frame.name, axis, rotation, pitch=pitch
+        )
+    # if the frame that carries the joint has no body, combine its joint with this one
     first = model.tree.frames[anchor]
     base, base_position, base_rotation = _placement(model, first)
     combined = _combined_joint(first.joint, frame.joint, rotation)
     if combined is None or any(position) or not (base == WORLD or base in inertias):
         raise ValueError(
             f"{model.name}: no body on {first.name!r}, between the joints of {first.name!r} and "
-            f"{frame.name!r}; in maximal coordinates only universal and cylindrical joints go "
-            f"without one (`universal`, `cylindrical`); add a body with mass and inertia"
+            f"{frame.name!r}; in maximal coordinates only universal and cylindrical joints need "
+            f"none (`universal`, `cylindrical`); add a body with mass and inertia"
         )
     kind, *axes = combined
     point = Point(base, base_position)
@@ -214,14 +219,15 @@ def _joint(
 def _combined_joint(
     first: Joint, second: Joint, rotation: np.ndarray
 ) -> tuple[str, Vector, str | Vector] | None:
-    """The kind of the one joint that two joints in a row make, and its axes in the frame of the
-    second, which has this rotation (3, 3) in the first; None if they are not universal or
-    cylindrical together.
+    """The kind of joint that two consecutive joints form, and its axes in the second frame, or
+    None if they form neither a universal nor a cylindrical joint. `rotation` (3, 3) is the
+    rotation of the second frame in the first.
     """
     if not (isinstance(first, Revolute | Prismatic) and isinstance(second, Revolute | Prismatic)):
         return None
+    # the first axis in the frame of the second joint, at zero coordinates
     axis = rotation.T @ first.axis
-    parallel = np.linalg.norm(np.cross(axis, second.axis)) < DEPENDENT
+    parallel = np.linalg.norm(np.cross(axis, second.axis)) < PARALLEL
     if isinstance(first, Revolute) and isinstance(second, Revolute) and not parallel:
         return "universal", tuple(axis), second.axis
     return (
@@ -232,8 +238,8 @@ def _combined_joint(
 def _placement(
     model: Multibody, frame: Frame
 ) -> tuple[str, tuple[float, float, float], np.ndarray]:
-    """The moving frame (or the world) that carries the joint of a frame, and the placement of the
-    joint in it.
+    """The moving frame (or the world) that carries a frame's joint, and the joint's position and
+    rotation in that moving frame.
     """
     anchor, position, rotation = model.tree.anchors[frame.parent]
     x, y, z = position + rotation @ frame.position

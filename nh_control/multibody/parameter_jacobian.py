@@ -1,4 +1,4 @@
-"""Derivatives of the numbers that the kernel of trees reads by a model's parameters."""
+"""Derivatives of the tree kernel's coefficients with respect to a model's parameters."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ BY_RATE = {
     "friction": JointQuantity.BY_FRICTION,
     "friction_velocity": JointQuantity.BY_FRICTION_VELOCITY,
 }
-"""Constants of a joint that are numbers of the kernel themselves."""
+"""Joint constants that the kernel reads without conversion."""
 
 
 class Slope(NamedTuple):
-    """Derivative of one of a joint's numbers."""
+    """Derivative of one joint coefficient."""
 
     joint: int
     quantity: int
@@ -36,25 +36,27 @@ class Slope(NamedTuple):
 
 @dataclass(frozen=True)
 class ParameterJacobian:
-    """Derivatives of the joints' numbers by every parameter of `model`, at the values of the
-    parameters in `nominal`.
+    """Derivatives of the joints' coefficients with respect to every parameter of `model`, at the
+    parameter values in `nominal`.
     """
 
     model: Multibody
     nominal: Multibody
 
     def packed(self) -> np.ndarray:
-        """The records of `struct parameter_derivative`, as doubles (n, 3)."""
+        """The derivatives packed as records of type `struct parameter_derivative`, as doubles
+        (n, 3).
+        """
         rows, parameter = [], 0
         for name in self.model.parameters:
             for slopes in self._of(name):
-                rows += [_record(parameter, *slope) for slope in slopes]
+                rows += [_record(parameter, slope) for slope in slopes]
                 parameter += 1
-        end = _record(NONE, 0, 0, 0.0)
+        end = _record(NONE, Slope(0, 0, 0.0))
         return np.array([*rows, end], PARAMETER_DERIVATIVE.dtype).view(float).reshape(-1, 3)
 
     def _of(self, name: str) -> Iterator[list[Slope]]:
-        """The derivatives by every entry of a parameter."""
+        """The derivatives with respect to each entry of a parameter."""
         parts, index, field = self.model.constants.locations[name]
         if not parts:
             yield [slope for body in self.nominal.bodies for slope in self._by_scale(body)]
@@ -70,6 +72,7 @@ class ParameterJacobian:
                 yield [Slope(joint, BY_RATE[field], 1.0)]
             elif isinstance(part, JointSpring) and field == "stiffness":
                 yield [
+                    # rest force = stiffness * rest
                     Slope(joint, JointQuantity.BY_STIFFNESS, 1.0),
                     Slope(joint, JointQuantity.BY_REST_FORCE, part.rest),
                 ]
@@ -93,6 +96,7 @@ class ParameterJacobian:
         anchor, _, rotation = self.nominal.tree.anchors[body.frame]
         arm, scale = self._arm(body), self.nominal.mass_scale
         if field == "mass":
+            # J = m (d.d 1 - d d^T), linear in m
             lever = arm @ arm * np.eye(3) - np.outer(arm, arm)
             yield self._moments(anchor, scale, scale * arm, scale * lever)
         elif field == "center":
@@ -105,13 +109,17 @@ class ParameterJacobian:
                 yield self._moments(anchor, 0.0, np.zeros(3), rotation @ tensor @ rotation.T)
 
     def _by_scale(self, body: Body) -> list[Slope]:
-        """Derivatives by the scale of all masses of the numbers that one body contributes to."""
-        own = moments(body.inertia_in(*self.nominal.tree.anchors[body.frame]), np.eye(3))
-        return self._moments(self.nominal.tree.anchors[body.frame][0], *own)
+        """Derivatives, with respect to the scale of all masses, of the coefficients that depend on
+        one body.
+        """
+        anchor, position, rotation = self.nominal.tree.anchors[body.frame]
+        part = body.inertia_in(anchor, position, rotation)
+        mass, first, inertia = moments(part, np.eye(3))
+        return self._moments(anchor, mass, first, inertia)
 
     def _by_placement(self, frame: Frame, unit: np.ndarray) -> list[Slope]:
-        """Derivatives by the position of a frame: of its own joint, or, if it is fixed, of
-        everything that is fixed to it.
+        """Derivatives with respect to the position of a frame. They are the derivatives of the
+        coefficients of its joint or, if the frame is fixed, of everything that is fixed to it.
         """
         anchor, _, rotation = self.nominal.tree.anchors[frame.parent]
         direction = rotation @ unit
@@ -127,7 +135,7 @@ class ParameterJacobian:
         return slopes
 
     def _fixed(self, name: str) -> list[str]:
-        """The frame, and the frames that it is fixed to, up to one that moves."""
+        """The frame and the frames that it is fixed to, back to a moving frame."""
         names, frames = [], self.nominal.tree.frames
         while name != WORLD and frames[name].is_fixed:
             names.append(name)
@@ -141,6 +149,7 @@ class ParameterJacobian:
 
     def _by_arm(self, body: Body, direction: np.ndarray) -> list[Slope]:
         arm = self._arm(body)
+        # dJ / m = 2 d.e 1 - e d^T - d e^T for a change e of the arm d
         turned = (
             2 * arm @ direction * np.eye(3) - np.outer(direction, arm) - np.outer(arm, direction)
         )
@@ -156,9 +165,10 @@ class ParameterJacobian:
         """Derivatives of a moving frame's mass, first moment and inertia about its origin."""
         if anchor == WORLD:
             return []
-        own, joint = self._data.axes[anchor], self._joints[anchor]
-        turned = own.T @ inertia @ own
-        values = [mass, *(own.T @ first), *(turned[i, j] for i, j in ENTRIES)]
+        # in the kernel's axes A, they are A^T c and A^T J A
+        axes_of_kernel, joint = self._data.axes[anchor], self._joints[anchor]
+        turned = axes_of_kernel.T @ inertia @ axes_of_kernel
+        values = [mass, *(axes_of_kernel.T @ first), *(turned[i, j] for i, j in ENTRIES)]
         return [
             Slope(joint, JointQuantity.BY_MASS + k, value)
             for k, value in enumerate(values)
@@ -174,7 +184,7 @@ class ParameterJacobian:
         ]
 
 
-def _record(parameter: int, joint: int, quantity: int, value: float) -> np.ndarray:
+def _record(parameter: int, slope: Slope) -> np.ndarray:
     return PARAMETER_DERIVATIVE.record(
-        parameter=parameter, joint=joint, quantity=quantity, value=value
+        parameter=parameter, joint=slope.joint, quantity=slope.quantity, value=slope.value
     )

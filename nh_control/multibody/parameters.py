@@ -1,5 +1,5 @@
-"""The physical constants of a `Multibody` by name (masses, centers, inertias, placements, joint
-dampers, friction and springs), and as parameters of its system.
+"""The physical constants of a `Multibody`, by name and as parameters of its system. They are
+masses, centers, inertias, placements, and joint dampers, friction and springs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nh_control.multibody.parts import MultibodyParts
 from nh_control.numerics.identifiers import identifier
 
 MASS_SCALE = "mass_scale"
-"""The constant of the whole model."""
+"""Name of the constant that scales all masses."""
 FIELDS: dict[type, tuple[str, ...]] = {
     Body: ("mass", "center", "inertia"),
     Contact: ("friction", "restitution"),
@@ -32,7 +32,7 @@ FIELDS: dict[type, tuple[str, ...]] = {
     JointFriction: ("friction", "friction_velocity"),
     JointSpring: ("stiffness", "rest"),
 }
-"""The fields of every kind of part that may be parameters."""
+"""The fields of each type of part that may be parameters."""
 BOUNDS = {
     "mass": {"above": 0.0},
     MASS_SCALE: {"above": 0.0},
@@ -41,15 +41,16 @@ BOUNDS = {
     "friction_velocity": {"above": 0.0},
     "restitution": {"at_least": 0.0},
 }
-"""Bounds of the fields that have some."""
+"""Bounds of fields. Fields without an entry have none."""
 PARTS = ("bodies", "frames", "elements", "contacts")
 ENTRIES = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
-"""Row and column of the six parameters of an inertia tensor: xx, yy, zz, xy, xz, yz."""
+"""Rows and columns of the six inertia parameters xx, yy, zz, xy, xz, yz in the tensor."""
 
 
 class Location(NamedTuple):
-    """Where a constant stands in a model: the list of parts, the index of the part, its field; no
-    list for a field of the model itself.
+    """The location of a constant in a model. It consists of the name of the list of parts, the
+    index of the part, and the name of the field. The list name is empty for a field of the model
+    itself.
     """
 
     parts: str
@@ -58,16 +59,16 @@ class Location(NamedTuple):
 
 
 ModelT = TypeVar("ModelT", bound=MultibodyParts)
-"""The kind of a model, whose copies are of the same kind."""
+"""The class of a model. Copies have the same class."""
 
 
 class ModelConstants(Generic[ModelT]):
-    """The physical constants of a model by name: `<frame>_mass`, `<frame>_center` (3) and
+    """The physical constants of a model by name. They are `<frame>_mass`, `<frame>_center` (3) and
     `<frame>_inertia` (6: xx, yy, zz, xy, xz, yz) of bodies, `<frame>_position` (3) of frames,
     `<coordinate>_damping`, `<coordinate>_friction`, `<coordinate>_friction_velocity`,
     `<coordinate>_stiffness` and `<coordinate>_rest` of joints, `<contact>_friction` and
-    `<contact>_restitution` of contacts, and `mass_scale` of all masses.
-    Names become identifiers, see `identifier`; repeated ones end with "_2", "_3", ...
+    `<contact>_restitution` of contacts, and `mass_scale` for all masses. Names are converted to
+    identifiers (see `identifier`). Repeated names end with "_2", "_3", ...
     """
 
     def __init__(self, model: ModelT):
@@ -77,37 +78,38 @@ class ModelConstants(Generic[ModelT]):
             for index, part in enumerate(getattr(model, parts)):
                 for name in FIELDS.get(type(part), ()):
                     if name == "mass" and not part.mass:
-                        continue  # of a rotor, or of a link with an inertia alone
+                        continue  # a rotor, or a link with an inertia only
                     self.locations[self._unused_name(part, name)] = Location(parts, index, name)
 
     @cached_property
     def parameters(self) -> Any:
-        """The values of the model's `parameters` as a frozen dataclass, None without any; the
-        dataclass raises ValueError for values that no part can have.
+        """The values of the model's `parameters` as a frozen dataclass, or None if there are none.
+        The dataclass raises ValueError for values that a part does not accept.
         """
         model = self._model
         if unknown := [name for name in model.parameters if name not in self.locations]:
             raise ValueError(
-                f"{model.name}: no constants {unknown} to be parameters, choose of "
+                f"{model.name}: no constants {unknown} to be parameters, choose from "
                 f"{list(self.locations)}"
             )
         if not model.parameters:
             return None
-        made = make_dataclass(
+        values_class = make_dataclass(
             "Parameters",
             [(name, Any, self._declared(name)) for name in model.parameters],
             frozen=True,
-            namespace={"__post_init__": lambda p: self._parts(vars(p)) and None},
+            # the constructors of the parts check the values
+            namespace={"__post_init__": lambda values: self._parts(vars(values)) and None},
         )
-        return made()
+        return values_class()
 
     def _declared(self, name: str) -> Any:
-        """The field of a parameter, with its bounds, which identification keeps."""
+        """The field of a parameter with its bounds. Identification respects them."""
         bounds: dict[str, Any] = BOUNDS.get(self.locations[name].field, {"above": -np.inf})
         return parameter(self.value(name), **bounds)
 
     def value(self, name: str) -> float | tuple[float, ...]:
-        """The value of a constant in the model, a number or a tuple of numbers."""
+        """The value of a constant in the model, as a number or a tuple of numbers."""
         location = self.locations[name]
         owner: Any = self._model
         if location.parts:
@@ -118,17 +120,18 @@ class ModelConstants(Generic[ModelT]):
         return value
 
     def model_with(self, values: Mapping[str, Any]) -> ModelT:
-        """A copy of the model with other values of its parameters, numbers or expressions; with
-        expressions the inertias of bodies on one frame are not added up.
+        """A copy of the model with new values for its parameters, as numbers or expressions. If
+        the values are expressions, the inertias of bodies on the same frame are not added up.
         """
         model, parts = self._model, self._parts(values)
         scale = values[MASS_SCALE] if MASS_SCALE in model.parameters else model.mass_scale
         changed_model = copy.copy(model)
         for name in set(vars(model)) - {f.name for f in fields(model)}:
-            del changed_model.__dict__[name]  # cached values follow from the old constants
+            del changed_model.__dict__[name]  # cached values depend on the old constants
         for name, changed in {**parts, "parameters": (), MASS_SCALE: scale}.items():
             object.__setattr__(changed_model, name, changed)
         if any(_symbolic(values[name]) for name in model.parameters):
+            # the tree's names and space do not depend on constants, so only replace its frames
             tree = copy.copy(model.tree)
             tree.frames = {frame.name: frame for frame in parts["frames"]}
             scaled = tuple(_scaled(body, scale) for body in parts["bodies"])
@@ -136,7 +139,7 @@ class ModelConstants(Generic[ModelT]):
         return changed_model
 
     def _parts(self, values: Mapping[str, Any]) -> dict[str, tuple]:
-        """The parts of the model with these values, by the names in PARTS."""
+        """The parts of the model with the given values, by the names in PARTS."""
         changes: dict[tuple[str, int], dict[str, Any]] = {}
         model = self._model
         for name in model.parameters:
@@ -162,13 +165,13 @@ class ModelConstants(Generic[ModelT]):
 
 
 def require_scale(name: str, scale: Any) -> None:
-    """Raises ValueError for a number that scales no masses; expressions pass."""
+    """Raises ValueError for a number that is not positive and finite. Expressions are accepted."""
     if not _symbolic(scale) and not (np.isfinite(scale) and scale > 0):
         raise ValueError(f"{name}: mass_scale must be positive and finite, got {scale}")
 
 
 def _scaled(body: Body, scale: Any) -> Body:
-    """A copy of the body with mass and inertia times a number or an expression."""
+    """A copy of the body whose mass and inertia are multiplied by a number or an expression."""
     changed, inertia = copy.copy(body), cast(Any, body.inertia)
     object.__setattr__(changed, "mass", scale * body.mass)
     object.__setattr__(changed, "inertia", scale * ca.SX(constant(inertia)))
@@ -181,8 +184,8 @@ def _symbolic(value: Any) -> bool:
 
 
 def _changed(part: Any, changes: Mapping[str, Any]) -> Any:
-    """A copy of the part with other values of some fields; numbers pass the checks of its
-    constructor, expressions do not.
+    """A copy of the part with new values for some fields. The constructor of the part checks
+    numbers but not expressions.
     """
     changes = dict(changes)
     symbolic = any(map(_symbolic, changes.values()))
@@ -196,6 +199,7 @@ def _changed(part: Any, changes: Mapping[str, Any]) -> Any:
             changes[name] = ca.vertcat(*value)
     if not symbolic:
         return replace(part, **changes)
+    # constructors accept numbers only, so set the fields of a copy
     changed = copy.copy(part)
     for name, value in changes.items():
         object.__setattr__(changed, name, value)

@@ -1,4 +1,4 @@
-"""The parts of a multibody system, and the tree that its frames make."""
+"""The parts of a multibody system, and the tree of its frames."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from nh_control.numerics.expressions import Vector
 
 @dataclass(frozen=True)
 class MultibodyParts:
-    """The declaration of a `Multibody`: frames, bodies, elements, inputs, constraints, contacts
-    and wheels.
+    """The declaration of a `Multibody`, with its frames, bodies, elements, inputs, constraints,
+    contacts and wheels.
     """
 
     name: str
@@ -43,7 +43,7 @@ class MultibodyParts:
 
     @cached_property
     def tree(self) -> Tree:
-        """The frames with their configuration space."""
+        """The tree of the frames, with its configuration space."""
         joints = (c for c in self.constraints if isinstance(c, JointConstraint))
         constrained = {joint.name: joint for joint in joints if joint.has_one_coordinate}
         return Tree(self.name, self.frames, self.prescribed, constrained)
@@ -55,14 +55,16 @@ class MultibodyParts:
 
     @cached_property
     def spatial_inertias(self) -> tuple[SpatialInertia, ...]:
-        """The inertia of all bodies that move with each moving frame, times `mass_scale`, in the
-        order of the frames' first bodies; bodies on frames that are fixed to each other are added
-        up.
+        """For each moving frame, the inertia of all bodies that move with it, times `mass_scale`.
+        The entries are in the order of the frames' first bodies. The inertias of bodies on frames
+        that are fixed to each other are added up.
         """
         total: dict[str, SpatialInertia] = {}
         for body in self.bodies:
-            own = body.inertia_in(*self.tree.anchors[body.frame])
-            total[own.frame] = total[own.frame] + own if own.frame in total else own
+            anchor, position, rotation = self.tree.anchors[body.frame]
+            inertia = body.inertia_in(anchor, position, rotation)
+            total[anchor] = total[anchor] + inertia if anchor in total else inertia
+        # bodies that are fixed to the world never move
         total.pop(WORLD, None)
         return tuple(part.scaled(self.mass_scale) for part in total.values())
 

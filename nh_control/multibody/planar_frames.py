@@ -1,4 +1,4 @@
-"""The axes of a model's frames in the linear-time kernel of trees."""
+"""The axes of a model's frames in the linear-time tree kernel."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from nh_control.multibody.joint_types import Planar, Prismatic, Revolute, Scalar
 from nh_control.multibody.parts import MultibodyParts
 
 PARALLEL = 1e-13
-"""Sine up to which axes are parallel: round-off of rotations."""
+"""Sine of the angle up to which axes count as parallel. It allows for round-off in rotations."""
 
 
 def normals(model: MultibodyParts, frames: list[Frame]) -> dict[str, np.ndarray]:
-    """The normal of the plane in which all bodies move, in the axes of the world and of all moving
-    `frames`: revolute joints turn about it, prismatic ones slide across it. Empty if the bodies
-    move in space.
+    """The normal of the plane in which all bodies move, in the axes of the world and of each
+    moving frame in `frames`. Revolute joints turn about the normal, and prismatic joints slide
+    orthogonally to it. The result is empty if the bodies move in space.
     """
     turns = {WORLD: np.eye(3)}
     axes: list[tuple[Frame, np.ndarray]] = []
@@ -25,12 +25,14 @@ def normals(model: MultibodyParts, frames: list[Frame]) -> dict[str, np.ndarray]
             return {}
         parent, _, rotation = model.tree.anchors[frame.parent]
         turns[frame.name] = turns[parent] @ rotation @ np.array(frame.rotation)
+        # all coordinates are zero here; planar motion does not change the axes of revolute joints
         axes.append((frame, turns[frame.name] @ np.array(frame.joint.axis)))
     normal = next((axis for frame, axis in axes if isinstance(frame.joint, Revolute)), None)
     if normal is None:
         return {}
     for frame, axis in axes:
         turning = isinstance(frame.joint, Revolute)
+        # parallel means axis x normal = 0, and orthogonal means axis . normal = 0
         off = np.cross(axis, normal) if turning else axis @ normal
         if np.abs(off).max() > PARALLEL:
             return {}
@@ -38,8 +40,9 @@ def normals(model: MultibodyParts, frames: list[Frame]) -> dict[str, np.ndarray]
 
 
 def axes_of(frame: Frame, normal: np.ndarray | None = None) -> np.ndarray:
-    """The kernel's axes (3, 3) in the frame's own: z is the axis of a revolute or planar joint; x
-    is the axis of a prismatic joint, with z the `normal` of the plane of its motion.
+    """The kernel's axes (3, 3) in the frame's axes. The z axis is the axis of a revolute or planar
+    joint. For a prismatic joint, the x axis is its axis, and z is the `normal` of the plane of
+    motion.
     """
     if isinstance(frame.joint, ScalarJoint) and not frame.joint.rotates:
         axis = np.array(frame.joint.axis)
@@ -52,5 +55,5 @@ def axes_of(frame: Frame, normal: np.ndarray | None = None) -> np.ndarray:
 
 
 def upright(axis: np.ndarray) -> np.ndarray:
-    """Axes (3, 3) whose z is the `axis`."""
+    """Axes (3, 3) with the `axis` as the z axis."""
     return np.column_stack([plane_axes(axis), axis])

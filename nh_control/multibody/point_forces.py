@@ -1,4 +1,4 @@
-"""Springs and dampers between points as the numbers that the linear-time kernel of trees reads."""
+"""Springs and dampers between points as records for the linear-time tree kernel."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from nh_control.multibody.parts import MultibodyParts
 
 @dataclass(frozen=True)
 class PointForceElement:
-    """A spring or a damper between points a and b, each a frame's number and a position in the
-    kernel's axes.
+    """A spring or a damper between points a and b. Each point is given by a frame number and a
+    position in the kernel's axes.
     """
 
     a: tuple[int, np.ndarray]
@@ -26,7 +26,7 @@ class PointForceElement:
     damping: float = 0.0
 
     def packed(self) -> np.ndarray:
-        """The record of `struct point_force`."""
+        """The element packed as a record of type `struct point_force`."""
         return POINT_FORCE.record(
             a=self.a[0],
             b=self.b[0],
@@ -41,8 +41,8 @@ class PointForceElement:
 def point_forces(
     model: MultibodyParts, index: dict[str, int], axes: dict[str, np.ndarray]
 ) -> tuple[list[PointForceElement], list[PointForceElement]]:
-    """The springs between points of a model, and its dampers. `index` are the numbers of its
-    moving frames, `axes` (3, 3) the kernel's axes in the frames' axes.
+    """A model's springs and dampers between points. `index` contains the numbers of the moving
+    frames. `axes` contains the kernel's axes (3, 3) in each frame's axes.
     """
     springs, dampers = list[PointForceElement](), list[PointForceElement]()
     for element in model.elements:
@@ -56,7 +56,8 @@ def point_forces(
 
 
 def damped_frames(model: MultibodyParts) -> list[str]:
-    """Names of the frames of the points of dampers."""
+    """Names of the frames to which dampers are attached."""
+    # springs have a potential, so only dampers add forces that depend on rates
     dampers = (element for element in model.elements if isinstance(element, Damper))
     points = (point for damper in dampers for point in (damper.a, damper.b))
     return [point.frame if isinstance(point, Point) else point for point in points]

@@ -1,4 +1,4 @@
-"""Names of rows of a model's constraints."""
+"""Descriptions of a model's constraint rows, for messages."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from nh_control.multibody.parts import MultibodyParts
 
 
 def named_rows(model: MultibodyParts, heights_of: Sequence[int], rows: Sequence[int]) -> str:
-    """See `LagrangianSystem.named_rows`; `heights_of` are the wheels with a row."""
+    """See `LagrangianSystem.named_rows`. `heights_of` contains the numbers of the wheels that have
+    a height constraint.
+    """
     k = model.kinematics(ca.SX(model.space.origin), ca.SX(model.space.nw, 1))
     texts, first = list[str](), 0
     for constraint in model.constraints:
         n = constraint.residual(k).shape[0]
-        if own := [row - first for row in rows if first <= row < first + n]:
-            texts.append(_rows_of(constraint, own))
+        # number the rows of this constraint from its first row
+        if own_rows := [row - first for row in rows if first <= row < first + n]:
+            texts.append(_rows_of(constraint, own_rows))
         first += n
     for i, wheel in enumerate(model.wheels[j] for j in heights_of):
         if first + i in rows:
@@ -29,6 +32,7 @@ def named_velocity_rows(model: MultibodyParts, rows: Sequence[int]) -> str:
     """See `LagrangianSystem.named_velocity_rows`."""
     k = model.kinematics(ca.SX(model.space.origin), ca.SX(model.space.nw, 1))
     counts = [wheel.directions(k, wheel.touch(k)).shape[0] for wheel in model.wheels]
+    # wheels with friction have no rows in the velocity constraint
     rolling = (pair for pair in zip(model.wheels, counts) if pair[0].friction is None)
     owners = [str(wheel) for wheel, count in rolling for _ in range(count)]
     return f"rows of {' and '.join(dict.fromkeys(owners[row] for row in rows))}"

@@ -1,5 +1,5 @@
-"""Kinematics and dynamics of a robot by the names of the field: Jacobians, inverse kinematics,
-inverse dynamics.
+"""Kinematics and dynamics of a robot under their usual names, such as Jacobians, inverse
+kinematics and inverse dynamics.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 
 import casadi as ca
 import numpy as np
@@ -16,12 +17,14 @@ from nh_control.multibody.model import Multibody, Pose
 from nh_control.multibody.robot_functions import RobotFunctions
 
 TOLERANCE, STARTS = 1e-8, 30
-"""Distance (m, rad) at which a pose counts as reached, and how many starts are tried for it."""
+"""Distance (m, rad) within which a pose counts as reached, and the maximum number of initial
+guesses to reach it.
+"""
 
 
 class NoSolution(ValueError):
-    """Inverse kinematics found no configuration; carries the nearest one q (nq) and its distances
-    from the pose in m and rad.
+    """Inverse kinematics found no configuration. The error contains the nearest configuration q
+    (nq) and its distances from the pose, in m and rad.
     """
 
     def __init__(self, message: str, q: np.ndarray, distance_m: float, angle_rad: float):
@@ -31,13 +34,15 @@ class NoSolution(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Robot:
-    """Kinematics and dynamics of a `Multibody`, such as one of `load_urdf`, at configurations q
-    (nq) or tables of them (N, nq); results are one or a table alike.
+    """Kinematics and dynamics of a `Multibody`, such as a model from `load_urdf`. All functions
+    accept a configuration q (nq) and return one result, or accept a table of configurations
+    (N, nq) and return a table of results.
 
     Velocities v, accelerations a and forces (nw) are in the order of `velocity_names`, in SI
-    units. A twist is `(angular, linear)`, as a wrench is `(torque, force)`: the order of
-    [featherstone2008, 2.1], not that of Pinocchio. Raises ValueError for a model with constraints
-    or prescribed coordinates, and in all functions for unknown frames and shapes that do not fit.
+    units. A twist is `(angular, linear)` and a wrench `(torque, force)`. This is the order in
+    [featherstone2008, 2.1], not the order in Pinocchio. Raises ValueError for a model with
+    constraints or prescribed coordinates. All functions raise ValueError for unknown frames and
+    wrong shapes.
     """
 
     model: Multibody
@@ -52,29 +57,29 @@ class Robot:
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """Joints with one coordinate, in the order of a configuration, without joints that follow
-        others.
+        """Joints with one coordinate, except those that follow other joints, in the order of a
+        configuration.
         """
         return tuple(self.model.tree.scalars)
 
     @property
     def velocity_names(self) -> tuple[str, ...]:
-        """Names of the numbers of a velocity (nw)."""
+        """Names of the velocity components (nw)."""
         return tuple(self.model.space.velocity_names)
 
     @property
     def frame_names(self) -> tuple[str, ...]:
-        """Frames: the links of a URDF."""
+        """Names of the frames, which are the links of a URDF."""
         return tuple(self.model.tree.anchors)
 
     def frame_pose(self, q: ArrayLike, frame: str) -> Pose:
-        """Rotation `R` (3, 3) and position `p` (3) of a frame in the world."""
+        """Rotation (3, 3) and position (3) of a frame in the world."""
         pose = self._values(self._functions.pose(frame), q)
         return Pose(pose[..., :3], pose[..., 3])
 
     def frame_jacobian(self, q: ArrayLike, frame: str, axes: str = "world") -> np.ndarray:
-        """Jacobian J (6, nw) of a frame's twist at its origin, `(omega, p') = J v`, in the axes of
-        the world, or of the frame for "body". Raises ValueError for other axes.
+        """Jacobian J (6, nw) of a frame's twist at its origin, `(omega, r') = J v`, in the world
+        axes, or in the frame's axes for "body". Raises ValueError for other axes.
         """
         if axes not in ("world", "body"):
             raise ValueError(f"axes must be 'world' or 'body', got {axes!r}")
@@ -85,13 +90,47 @@ class Robot:
         return self._values(self._functions.mass_matrix, q)
 
     def gravity(self, q: ArrayLike) -> np.ndarray:
-        """Forces (nw) that hold the weight of the robot at rest, without forces of springs."""
+        """Forces (nw) that hold the weight of the robot at rest. Spring forces are not
+        included.
+        """
         return self._values(self._functions.gravity, q)[..., 0]
 
+    @property
+    def total_mass(self) -> float:
+        """Mass of all bodies that are not fixed to the world, in kg."""
+        return self._functions.total_mass
+
+    def center_of_mass(self, q: ArrayLike) -> np.ndarray:
+        """Center of mass r (3) of the bodies that are not fixed to the world, in m. Raises
+        ValueError for a robot without mass.
+        """
+        self._require_mass()
+        return self._values(self._functions.center_of_mass, q)[..., 0]
+
+    def center_of_mass_jacobian(self, q: ArrayLike) -> np.ndarray:
+        """Jacobian J (3, nw) of the center of mass, `r' = J v`, in the world axes. Raises
+        ValueError for a robot without mass.
+        """
+        self._require_mass()
+        return self._values(self._functions.center_of_mass_jacobian, q)
+
+    def coriolis_forces(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+        """Coriolis and centrifugal forces c (nw) in `M a + c(q, v) + g(q) = f`."""
+        return self._values(self._functions.coriolis_forces, q, v)[..., 0]
+
+    def forward_dynamics(self, q: ArrayLike, v: ArrayLike, force: ArrayLike) -> np.ndarray:
+        """Accelerations a = v' (nw) under the input forces `force` (nw) and the spring and damper
+        forces. Without springs and dampers, they are `M^-1 (force - c(q, v) - g(q))`. This
+        function is the inverse of `inverse_dynamics`.
+        """
+        forces = self._checked(force, self.model.space.nw, "a force")
+        # M a = f - (c + g), and inverse dynamics at a = 0 returns c + g
+        excess = forces - self.inverse_dynamics(q, v, np.zeros_like(forces))
+        return np.linalg.solve(self.mass_matrix(q), excess[..., None])[..., 0]
+
     def inverse_dynamics(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np.ndarray:
-        """Forces (nw) of the inputs under which v changes by a, per component, in m/s^2 and
-        rad/s^2: `M a + c(q, v) + g(q)`, less the forces of springs and dampers
-        [featherstone2008, ch. 5].
+        """Input forces (nw) that cause the accelerations a = v' (nw; m/s^2 and rad/s^2). They are
+        `M a + c(q, v) + g(q)` minus the spring and damper forces [featherstone2008, ch. 5].
         """
         return self._values(self._functions.inverse_dynamics, q, v, a)[..., 0]
 
@@ -107,19 +146,21 @@ class Robot:
         starts: int = STARTS,
         seed: int = 0,
     ) -> np.ndarray:
-        """Configuration (nq) within the ranges of the joints at which a frame has a position (3)
-        and, if it is given, a rotation (3, 3) in the world.
+        """Configuration (nq), within the ranges of the joints, at which a frame has the given
+        position (3) and, if not None, rotation (3, 3) in the world.
 
-        Bounded least squares with the exact Jacobian, from `start` (nq; the origin of the space
-        unless it is given) and then from random places within the ranges, which `seed` repeats;
-        the first one within the tolerance (m, rad) is returned. Coordinates named in `fixed`, as
-        those of a floating base, stay as in the start. Raises NoSolution with the nearest
-        configuration, and ValueError for unknown names and a matrix that is no rotation.
+        Solves bounded least-squares problems with the exact Jacobian, first from `start` (nq, by
+        default the origin of the space), then from random configurations within the ranges, which
+        `seed` makes reproducible. Returns the first solution within the tolerance (m, rad).
+        Coordinates named in `fixed`, for example those of a floating base, keep their initial
+        values. Raises NoSolution with the nearest configuration if there is no solution, and
+        ValueError for unknown names and for a matrix that is not a rotation.
         """
         space, name = self.model.space, self.model.tree.checked_frame(frame)
-        if unknown := [one for one in fixed if one not in space.tangent_names]:
+        if unknown := [name for name in fixed if name not in space.tangent_names]:
             raise ValueError(
-                f"{self.model.name}: cannot keep {unknown}, choose of {list(space.tangent_names)}"
+                f"{self.model.name}: unknown coordinates {unknown} in `fixed`, choose from "
+                f"{list(space.tangent_names)}"
             )
         free = np.array([n not in fixed for n in space.tangent_names])
         origin = np.asarray(space.origin if start is None else start, dtype=float)
@@ -127,21 +168,23 @@ class Robot:
         target = _target(position, rotation)
         random, nearest = np.random.default_rng(seed), (np.inf, origin, np.inf, np.inf)
         for k in range(starts):
-            # a change from the start (nv), within the ranges
+            # a change (nv) of the initial guess, within the ranges
             change = np.clip(np.zeros(space.nv), lower, upper)
             if k:
-                change = random.uniform(*_tried(lower, upper))
+                low, high = _sampling_range(lower, upper)
+                change = random.uniform(low, high)
             change[~free] = 0.0
             q = self._closest(name, target, origin, change, free, (lower, upper))
             distance, angle = self._distance(name, target, q)
-            nearest = min(nearest, (distance + angle, q, distance, angle), key=lambda one: one[0])
+            nearest = min(nearest, (distance + angle, q, distance, angle), key=itemgetter(0))
             if max(distance, angle) <= tolerance:
                 return q
         _, q, distance, angle = nearest
         raise NoSolution(
-            f"{self.model.name}: no configuration within the ranges brings {frame} to the pose; "
-            f"the nearest of {starts} tries misses it by {distance:.2g} m and {angle:.2g} rad; "
-            "give a pose within reach, a `start` close to a solution, or more `starts`",
+            f"{self.model.name}: found no configuration within the ranges that brings {frame} to "
+            f"the pose; the nearest of {starts} tries misses it by {distance:.2g} m and "
+            f"{angle:.2g} rad; choose a reachable pose, a `start` close to a solution, or more "
+            "`starts`",
             q,
             distance,
             angle,
@@ -150,7 +193,7 @@ class Robot:
     # solving for a pose --------------------------------------------------------------------------
 
     def _ranges(self, origin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Least and largest changes (nv) from a configuration that the joints' ranges allow."""
+        """Minimum and maximum changes (nv) of a configuration within the joints' ranges."""
         space = self.model.space
         lower, upper = np.full(space.nv, -np.inf), np.full(space.nv, np.inf)
         for frame in self.model.frames:
@@ -169,13 +212,16 @@ class Robot:
         free: np.ndarray,
         ranges: tuple[np.ndarray, np.ndarray],
     ) -> np.ndarray:
-        """Configuration (nq) of the least squared distance near a change from the origin."""
-        from scipy.optimize import least_squares  # takes long to import
+        """Configuration (nq) at a local minimum of the squared distance. The search begins at the
+        origin plus a change.
+        """
+        from scipy.optimize import least_squares  # slow to import
 
         difference = self._functions.pose_error(frame)
         bounds = tuple(bound[free] for bound in ranges)
-        moving = bounds[0] < bounds[1]  # a joint of range zero is fixed
+        moving = bounds[0] < bounds[1]  # a joint with a range of zero length is fixed
         places = np.flatnonzero(free)[moving]
+        # a target without rotation has NaN in its first nine entries
         rows = np.isfinite(target)
 
         def moved(d: np.ndarray) -> np.ndarray:
@@ -195,7 +241,7 @@ class Robot:
         return np.asarray(self.model.space.retract(origin, moved(solution.x)))
 
     def _distance(self, frame: str, target: np.ndarray, q: np.ndarray) -> tuple[float, float]:
-        """Distance in m and angle in rad of a frame from its pose."""
+        """Distance in m and angle in rad between a frame and its target pose."""
         rotation, position = self.frame_pose(q, frame)
         distance = float(np.linalg.norm(position - target[9:]))
         if not np.isfinite(target[0]):
@@ -208,25 +254,32 @@ class Robot:
     def _functions(self) -> RobotFunctions:
         return RobotFunctions(self.model)
 
+    def _require_mass(self) -> None:
+        if not self.total_mass > 0:
+            raise ValueError(
+                f"{self.model.name} has no mass: give its bodies masses, <inertial> in a URDF"
+            )
+
     # values --------------------------------------------------------------------------------------
 
     def _values(self, function: ca.Function, *arguments: ArrayLike) -> np.ndarray:
-        """A function of one state, or of each row of tables."""
+        """The value of a function at one state, or at each row of tables."""
         names = ("a configuration", "a velocity", "an acceleration")
-        given = [
+        tables = [
             self._checked(argument, function.size1_in(i), names[i])
             for i, argument in enumerate(arguments)
         ]
-        if len({value.shape[:-1] for value in given}) > 1:
+        if len({table.shape[:-1] for table in tables}) > 1:
             raise ValueError(
-                f"{self.model.name}: expected as many rows of each, got shapes "
-                f"{[value.shape for value in given]}"
+                f"{self.model.name}: expected the same number of rows in all tables, got shapes "
+                f"{[table.shape for table in tables]}"
             )
         rows, columns = function.size_out(0)
-        table = np.asarray(function(*(value.T for value in given)))
-        if given[0].ndim == 1:
-            return table
-        return table.reshape(rows, -1, columns).swapaxes(0, 1)
+        # CasADi maps a function over columns, so N states return (rows, N columns)
+        values = np.asarray(function(*(table.T for table in tables)))
+        if tables[0].ndim == 1:
+            return values
+        return values.reshape(rows, -1, columns).swapaxes(0, 1)
 
     def _checked(self, values: ArrayLike, n: int, what: str) -> np.ndarray:
         array = np.asarray(values, dtype=float)
@@ -238,8 +291,10 @@ class Robot:
         return array
 
 
-def _tried(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ranges of random changes: the whole range of a joint, one turn where it has no end."""
+def _sampling_range(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ranges of random changes. They are the whole range of a joint, or one turn if that range is
+    infinite.
+    """
     whole_turn = 2 * np.pi
     low = np.where(
         np.isfinite(lower),
@@ -250,12 +305,14 @@ def _tried(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def _target(position: ArrayLike, rotation: ArrayLike | None) -> np.ndarray:
-    """Rotation, row by row, and position (12); NaN where no rotation is asked for."""
-    p = np.asarray(position, dtype=float)
-    if p.shape != (3,) or not np.isfinite(p).all():
-        raise ValueError(f"a position must be 3 finite numbers, got {p.tolist()}")
+    """Rotation, row by row, followed by the position (12). The rotation is NaN if it has no
+    target.
+    """
+    point = np.asarray(position, dtype=float)
+    if point.shape != (3,) or not np.isfinite(point).all():
+        raise ValueError(f"a position must be 3 finite numbers, got {point.tolist()}")
     if rotation is None:
-        return np.concatenate([np.full(9, np.nan), p])
+        return np.concatenate([np.full(9, np.nan), point])
     matrix = np.asarray(rotation, dtype=float)
     if (
         matrix.shape != (3, 3)
@@ -263,4 +320,4 @@ def _target(position: ArrayLike, rotation: ArrayLike | None) -> np.ndarray:
         or np.linalg.det(matrix) < 0
     ):
         raise ValueError(f"a rotation must be a rotation matrix (3, 3), got {matrix.tolist()}")
-    return np.concatenate([matrix.ravel(), p])
+    return np.concatenate([matrix.ravel(), point])

@@ -1,5 +1,5 @@
-"""Rows that the linear-time kernel of trees evaluates by generated functions: of contacts, and of
-the constraints of wheels. They have the kinematics of the bodies that touch, and no dynamics.
+"""Rows for contacts and wheel constraints. The linear-time tree kernel evaluates them with
+generated functions that contain the kinematics of the touching bodies, but no dynamics.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from nh_control.multibody.model import MultibodySystem
 
 @dataclass(frozen=True)
 class RowFunctions:
-    """Rows of a step with the state x, the input u, the n_unknowns unknowns z and the parameters p
-    with the step h, as functions of (x, u, z, p).
+    """A step's rows as functions of the state x, the input u, the n_unknowns unknowns z, and the
+    parameters p. The last parameter is the step h.
 
-    i (k) are the impulses of the rows, in z from the place `first` on; unknowns before
-    `first` are velocities and other impulses.
+    The rows' impulses i (k) begin at index `first` of z. The unknowns before it are velocities and
+    other impulses.
 
-    - `rows -> J` (k, nv): they act on the balance of momenta by `J(q0)^T i`
-    - `values -> w, w_z, ...`: the values w (k) of the rows, their derivatives by the unknowns
-      `rates`, and what `more` adds
-    - `derivatives -> w_s, (J^T i)_q`: derivatives by the kernel's variables (dq, dp, u), and by
-      the configuration
+    - `rows -> J` (k, nv): the impulses add `J(q0)^T i` to the momentum balance
+    - `values -> w, w_z, ...`: the values w (k) of the rows, their derivatives with respect to the
+      unknowns `rates`, and the values of `more`
+    - `derivatives -> w_s, (J^T i)_q`: derivatives with respect to the kernel's variables
+      (dq, dp, u), and with respect to the configuration
     """
 
     system: MultibodySystem
@@ -39,7 +39,7 @@ class RowFunctions:
 
     @cached_property
     def rates(self) -> np.ndarray:
-        """The unknowns (n) on which the values depend."""
+        """Indices (n) of the unknowns on which the values depend."""
         by_y = ca.jacobian(self.step_symbolic, self.symbols[2][: self.first])
         return np.unique(by_y.sparsity().get_triplet()[1]).astype(np.int32)
 
@@ -59,13 +59,14 @@ class RowFunctions:
     @property
     def functions(self) -> list[ca.Function]:
         """The functions "rows", "values" and "derivatives"."""
-        space, (x, u, z, p) = self.system.space, self.symbols
-        arguments, q = (x, u, z, p), x[: space.nq]
+        space, (x, u, z, parameters) = self.system.space, self.symbols
+        arguments, q = (x, u, z, parameters), x[: space.nq]
         by_y = ca.jacobian(self.step_symbolic, z[: self.first])[:, self.rates.tolist()]
+        # only differentiate with respect to unknowns on which a value depends
         values = [self.step_symbolic, by_y]
         if self.more is not None:
             values.append(self.more(self._step(q)))
-        # derivatives by changes dq of the start, at dq = 0
+        # derivatives with respect to changes dq of the initial configuration, at dq = 0
         dq = ca.SX.sym("dq", space.nv)
         moved = space.retract(q, dq)
         J = self.jacobian(q)
@@ -73,6 +74,7 @@ class RowFunctions:
         w = self.step_values(self._step(moved))
         slopes = [ca.jacobian(w, dq), ca.jacobian(self.jacobian(moved).T @ impulses, dq)]
         by_q, force_by_q = ca.substitute(slopes, [dq], [ca.SX.zeros(space.nv)])
+        # the rows do not depend on the momentum
         by_p, by_u = ca.SX(w.shape[0], space.nv), ca.jacobian(self.step_symbolic, u)
         derivatives = [ca.horzcat(by_q, by_p, by_u), force_by_q]
         return [
@@ -82,8 +84,8 @@ class RowFunctions:
         ]
 
     def _step(self, q: ca.SX) -> StepSymbols:
-        x, u, z, p = self.symbols
-        return StepSymbols(q, x[self.system.space.nq :], u, z, p[-1], _no_gradients)
+        x, u, z, parameters = self.symbols
+        return StepSymbols(q, x[self.system.space.nq :], u, z, parameters[-1], _no_gradients)
 
 
 def _no_gradients(q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:

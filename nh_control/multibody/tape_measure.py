@@ -1,4 +1,4 @@
-"""Lengths of lines through points of a tree."""
+"""Lengths of lines through points in a tree."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from nh_control.multibody.parts import MultibodyParts
 
 @dataclass(frozen=True)
 class TapeMeasure:
-    """The line from point to point (each a `Point` or a frame's name), for elements and
-    constraints of your own: its length `sum_i |p_{i+1} - p_i|` (m) and the rate of the length.
-    Points that follow each other must not coincide: the length has no derivatives there.
+    """A line from point to point (each a `Point` or a frame's name), for user-defined elements and
+    constraints. It has the length `sum_i |r_{i+1} - r_i|` (m) and the rate of this length.
+    Consecutive points must not coincide, because the length has no derivative there.
 
     Raises ValueError for fewer than two points.
     """
@@ -40,6 +40,7 @@ class TapeMeasure:
         ends = ((k.position(point), k.velocity(point)) for point in self.points)
         return sum(
             (
+                # d/dt |d| = d . d' / |d|
                 ca.dot(q1 - q0, v1 - v0) / ca.norm_2(q1 - q0)
                 for (q0, v0), (q1, v1) in pairwise(ends)
             ),
@@ -48,6 +49,5 @@ class TapeMeasure:
 
     def measure(self, model: MultibodyParts, q: ArrayLike, v: ArrayLike) -> tuple[float, float]:
         """Length and rate of a model at configuration q (nq) and velocity v (nw)."""
-        numbers = (ca.SX(np.asarray(value, dtype=float)) for value in (q, v))
-        k = model.kinematics(*numbers)
+        k = model.kinematics(ca.SX(np.asarray(q, float)), ca.SX(np.asarray(v, float)))
         return float(ca.DM(self.length(k))), float(ca.DM(self.rate(k)))

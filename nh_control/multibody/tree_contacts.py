@@ -1,5 +1,5 @@
-"""The contacts of a tree as functions that the linear-time kernel calls: rows and velocities by
-functions of the model, impulses by `numerics/native/impulse_library.c`.
+"""A tree's contacts as functions that the linear-time kernel calls. Functions generated for the
+model evaluate rows and velocities, and `numerics/native/impulse_library.c` computes impulses.
 """
 
 from __future__ import annotations
@@ -28,28 +28,33 @@ ROUTINES = (
     "nh_settle_impulses",
     "nh_is_inside",
     "nh_impulse_equations",
+    "nh_add_near",
+    "nh_gap_impulses",
+    "nh_far_impulses",
     "nh_follow_path",
 )
-"""The functions and the library's routines in the order of `struct contact_functions`."""
+"""Names of the functions and of the library's routines, in the order of
+`struct contact_functions`.
+"""
 
 
 class ContactFunctionsData(ctypes.Structure):
-    """`struct contact_functions` of free_step.h; `kept` must live as long as native code calls
-    them.
+    """`struct contact_functions` in free_step.h. `owners` are the objects that must stay alive as
+    long as native code calls the functions.
     """
 
     _fields_ = [
         *((name, FunctionData) for name in FUNCTIONS),
         *((name, ctypes.c_void_p) for name in (*ROUTINES, "sizes")),
     ]
-    kept: Any
+    owners: Any
 
 
 @dataclass(frozen=True)
 class TreeContacts:
-    """The contacts of a tree as `RowFunctions` of `n_unknowns` unknowns of the kernel: the balance
-    of momenta is `r + J(q0)^T i = 0`, the values are the velocities that go with the impulses i,
-    and `values` also gives the coefficients and bounds of friction.
+    """A tree's contacts as `RowFunctions` of the kernel's `n_unknowns` unknowns. The momentum
+    balance is `r + J(q0)^T i = 0`, and the values are the velocities conjugate to the impulses i.
+    `values` also returns the coefficients and bounds of friction.
     """
 
     system: MultibodySystem
@@ -58,32 +63,35 @@ class TreeContacts:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The numbers in the header of the kernel's model."""
+        """The sizes in the header of the kernel's model."""
         blocks = self.unknowns.blocks
         return {
             "n_contacts": len(blocks),
             "n_impulses": impulse_count(blocks),
             "n_slips": slip_count(blocks),
             "n_contact_rates": len(self.rates),
-            "impulse_room": self._room,
+            "impulse_room": self._workspace_size,
         }
 
     @property
     def rates(self) -> np.ndarray:
-        """The unknowns (n) on which velocities of contacts depend."""
+        """Indices (n) of the unknowns on which the contact velocities depend."""
         return self._rows.rates
 
     def data(self) -> ContactFunctionsData:
-        """The functions for native code of one thread."""
-        functions = [self._code.function(name) for name in FUNCTIONS]
-        routines = (routine(library(), name) for name in ROUTINES)
-        data = ContactFunctionsData(*functions, *routines, ctypes.addressof(self._sizes))
-        data.kept = functions, self
+        """The functions for native code in one thread."""
+        functions = {name: self._code.function(name) for name in FUNCTIONS}
+        routines = {name: routine(library(), name) for name in ROUTINES}
+        sizes = ctypes.addressof(self._sizes)
+        data = ContactFunctionsData(**functions, **routines, sizes=sizes)
+        # native code keeps raw addresses of these objects
+        data.owners = functions, self
         return data
 
     @property
-    def _room(self) -> int:
-        """Numbers of memory that the routines need."""
+    def _workspace_size(self) -> int:
+        """Size of the routines' workspace, in doubles."""
+        # the library computes the size from the number of contacts and the number of unknowns
         size = library()["nh_impulse_room"]
         size.restype = ctypes.c_longlong
         return int(size(ctypes.byref(self._sizes), self.system.space.nv, len(self.rates)))
@@ -104,7 +112,7 @@ class TreeContacts:
 
         def jacobian(q: ca.SX) -> ca.SX:
             rows = ca.vertcat(*(law.rows(q) for law in laws))
-            free = n_free - len(self.system.prescribed)  # prescribed coordinates have no balance
+            free = n_free - len(self.system.prescribed)  # prescribed ones have no balance
             return ca.horzcat(rows[:, :free], ca.SX(rows.shape[0], n_free - free))
 
         unknowns = self.unknowns

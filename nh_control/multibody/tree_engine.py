@@ -1,4 +1,6 @@
-"""The midpoint step of a tree of bodies, and its derivatives, in time linear in the bodies."""
+"""The midpoint step and its derivatives for a tree of bodies, in time linear in the number of
+bodies.
+"""
 
 from __future__ import annotations
 
@@ -35,21 +37,22 @@ from nh_control.numerics.library import library
 
 FOLDER = Path(__file__).parent / "native"
 ARRAYS = (*step_shapes(0, 0, 0, 0, 0, 0), "tree", "memory", "slopes")
-"""Arrays of a workspace in their order."""
+"""Arrays of a workspace, in order."""
 
 
 class TreeEngine(Engine):
-    """An `Engine` for which Newton's equation of a step costs time linear in the bodies, and every
-    column of A and B, too: a Riccati recursion from the leaves of the tree and a sweep back
-    (native/factorization.c), by the library's kernel, which reads the model as numbers.
-    Constraints add a dense system of their multipliers (native/kkt.c), springs and dampers between
-    points one of their forces (native/low_rank_update.c).
+    """An `Engine` that solves the Newton equation for a step, and each column of A and B, in time
+    linear in the number of bodies. The library's kernel reads the model as data. It does a Riccati
+    recursion from the leaves to the root of the tree, followed by a sweep back
+    (native/factorization.c). Constraints add a dense system for their multipliers (native/kkt.c).
+    Springs and dampers between points add a dense system for their forces
+    (native/low_rank_update.c).
 
-    Steps equal those of the generated equations to round-off. Second derivatives, over the
-    kernel's first ones, are these equations' own, made when they are asked for and evaluated by
-    CasADi's virtual machine: they begin at once, and cost little more than compiled ones
-    (test/benchmark/tree_hessians.py). The `parametric` engine has the parameters among the
-    variables of its derivatives.
+    The steps are equal to the steps of the generated equations up to round-off. Second derivatives
+    use the kernel's first derivatives and the generated equations' second derivatives. The
+    generated equations are built on demand and evaluated by CasADi's virtual machine. They need no
+    compilation and are only slightly slower than compiled code (test/benchmark/tree_hessians.py).
+    The `parametric` engine also has derivatives with respect to the parameters.
     """
 
     _by_parameters = False
@@ -63,7 +66,7 @@ class TreeEngine(Engine):
         force_at_start: float,
         generated: Callable[[], Engine],
     ):
-        self._of = system, method, data, force_at_start
+        self._system, self._method = system, method
         self._trees, self._make, self._data = library(), generated, data
         self._force_at_start = force_at_start
         self._n_z, self._nv = method.nz, system.space.nv
@@ -72,7 +75,7 @@ class TreeEngine(Engine):
         self._n_rolling, self._n_redundant = system.n_velocity_constraints, system.n_redundant
         nx, ndx = system.mechanics.state_space.nq, system.mechanics.state_space.nv
         nu = system.nu + len(system.prescribed)
-        # the kernel has the impulses of rolling in front of the unknowns of contacts
+        # the kernel places the rolling impulses before the contact unknowns
         self._n_kernel = method.nz + self._n_rolling
         self._contacts, self._tree_contacts = method.contacts, None
         if contacts := method.contacts:
@@ -84,17 +87,20 @@ class TreeEngine(Engine):
         self._n_constants = len(parametric.names(data.model.constants.parameters))
         self._n_parameters = n_parameters = len(system.parameter_values) + 1
         n_columns = ndx + nu + (n_parameters if self._by_parameters else 0)
+        # the library computes the size of its memory from the header
         packed = self._packed(data)
-        room = self._trees["tree_data_size"](ctypes.c_void_p(packed.ctypes.data))
+        memory_size = self._trees["tree_data_size"](ctypes.c_void_p(packed.ctypes.data))
         self.shapes: Shapes = {
             **step_shapes(nx, nu, n_parameters, method.nz, ndx, n_columns),
             "system": self._functions,
             "tree": packed,
-            "memory": (room,),
+            "memory": (memory_size,),
         }
 
     def shapes_at(self, p: np.ndarray) -> Shapes:
-        """The shapes, and the model's numbers at the parameters p (n_parameters) with the step."""
+        """The array shapes, with the model's data at the parameters p (n_parameters). The last
+        parameter is the step.
+        """
         if not self._n_constants:
             return self.shapes
         return self.shapes | {"tree": self._packed(TreeModel(self._model_at(p)))}
@@ -106,11 +112,12 @@ class TreeEngine(Engine):
         )
 
     def _packed(self, data: TreeModel) -> np.ndarray:
-        others = self._tree_contacts, self._wheels
-        return data.packed(self._force_at_start, self._n_parameters, *others)
+        return data.packed(
+            self._force_at_start, self._n_parameters, self._tree_contacts, self._wheels
+        )
 
     def _functions(self) -> TreeFunctionsData:
-        """The functions of joints, contacts and wheels, for one thread."""
+        """The joint, contact and wheel functions for one thread."""
         return tree_functions(self._joint_code, self._tree_contacts, self._wheels)
 
     @cached_property
@@ -120,7 +127,7 @@ class TreeEngine(Engine):
 
     @property
     def joint_functions(self) -> list[tuple[ca.Function, ...]]:
-        """The functions of every kind of joints with several coordinates, in the order of
+        """The functions for each type of joint with several coordinates, in the order of
         `struct joint_functions`.
         """
         return [functions_of(joint) for joint in self._data.multi_dof_types]
@@ -131,22 +138,31 @@ class TreeEngine(Engine):
         return self._n_z
 
     @cached_property
+    def lane_code(self) -> str:
+        """The reason why the kernel has no code for lanes, which is that it steps the runs one by
+        one.
+        """
+        return "the kernel of trees steps one tree at a time"
+
+    @cached_property
     def parametric(self) -> Engine:
-        """The engine with derivatives by the parameters and h. It is generated code for models
-        with constraints, wrenches, or springs and dampers between points, because these move with
-        the placements of frames.
+        """The engine with derivatives with respect to the parameters and h. For models with
+        constraints, wrenches, or springs and dampers between points, this engine is generated
+        code, because the points where they act move with the placements of frames.
         """
         others = self._data.external_wrenches or any(self._data.point_forces)
         if self._n_constraints or self._tree_contacts is not None or others:
             return self._generated.parametric
-        return ParametricTreeEngine(*self._of, lambda: self._generated)
+        return ParametricTreeEngine(
+            self._system, self._method, self._data, self._force_at_start, lambda: self._generated
+        )
 
     @property
     def _native_step(self) -> ctypes._NamedFuncPointer:
         return self._trees["tree_step"]
 
     def prepare(self, work: Workspace, second: bool) -> None:
-        """Do nothing: the kernel has the derivatives itself."""
+        """Do nothing, because the kernel computes the derivatives."""
 
     def _prepared(
         self, second: bool, routine: Callable[[Workspace], int]
@@ -154,7 +170,7 @@ class TreeEngine(Engine):
         return routine
 
     def compile(self, second: bool) -> None:
-        """Begin to compile the functions of joints and contacts."""
+        """Start compiling the functions for joints and contacts."""
         self._functions()
 
     @property
@@ -164,26 +180,30 @@ class TreeEngine(Engine):
 
     @property
     def hessian(self) -> Callable[[Workspace], int]:
-        """Step and first derivatives by the kernel, then the contracted second ones, whose
-        equations are made at the first call; with contacts all by generated code.
+        """A function that computes the step and the first derivatives with the kernel, then the
+        contracted second derivatives. The first call builds the equations for the second
+        derivatives. With contacts, generated code computes everything.
         """
         return self._hessian if self._tree_contacts is None else self._generated_hessian
 
     @property
     def with_second_derivatives(self) -> Engine:
-        """The engine whose second derivatives are fast: with contacts the generated one."""
+        """The engine with fast second derivatives, which is the generated engine if there are
+        contacts.
+        """
         return self if self._tree_contacts is None else self._generated
 
     @property
     def exportable(self) -> Engine:
-        """The engine for code that stands alone: generated where the kernel calls functions of
-        contacts or wheels by their addresses.
+        """The engine for standalone code. It is the generated engine if there are contacts or
+        wheels, because the kernel calls their functions by address.
         """
         return self if self._tree_contacts is None and self._wheels is None else self._generated
 
     def _generated_hessian(self, work: Workspace) -> int:
         shapes = self._generated.shapes
         if work.generated is None:
+            # both engines read and write the same x, u, z, ... and differ only in their functions
             shared = {name: work.__dict__[name] for name in {*shapes} - {"system", "room"}}
             work.generated = Workspace(shapes | shared)
         return self._generated.hessian(work.generated)
@@ -196,7 +216,9 @@ class TreeEngine(Engine):
         arguments = work.x, work.u, work.z, work.p, work.x1, work.lam
         r_z = self._constrained(work) if self._n_constraints else None
         work.mu[:] = 0.0
-        for _ in range(2):  # the second time takes round-off of the kernel's inverse away
+        # mu = r_z^-T g_z^T lam, where the second pass removes the round-off in the kernel's
+        # inverse
+        for _ in range(2):
             slope = second.contraction("adjoint", *arguments, work.mu)[0][:, 0] + work.lam_z
             if r_z is None:
                 work.mu -= self._by_rho(work).T @ slope
@@ -205,7 +227,7 @@ class TreeEngine(Engine):
         return second.contract(work)
 
     def native_derivatives(self, second: bool) -> tuple[Any, Any, Any]:
-        """The kernel's step and linearization; it has no second derivatives."""
+        """The kernel's step and linearization. It has no second derivatives."""
         return self._native_step, self._native_linearize, None
 
     @property
@@ -213,34 +235,35 @@ class TreeEngine(Engine):
         return self._generated
 
     def _by_rho(self, work: Workspace) -> np.ndarray:
-        """dz/drho = -r_z^{-1} of the last linearization without constraints."""
+        """dz/drho = -r_z^{-1} at the last linearization, without constraints."""
+        # the balance is rho + ... = 0, so r_rho = 1 and dz/drho = -r_z^-1
         return work.dz[:, self._nv : self._nv + self._n_z]
 
     def jacobians(self, work: Workspace) -> Sequence[np.ndarray]:
-        """r_z of the last linearization."""
+        """r_z at the last linearization."""
         return [
             self._constrained(work) if self._has_multipliers else _inverse(-self._by_rho(work))
         ]
 
     @property
     def node_functions(self) -> NodeFunctions | None:
-        """The kernel's own; None where coordinates are prescribed."""
+        """The kernel's functions, or None if coordinates are prescribed."""
         return self if self._nv == self._free else None
 
     def momentum(self, work: Workspace, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Momenta p (nv) of a configuration and the admissible part of a velocity."""
+        """Momenta p (nv) at a configuration for the admissible part of a velocity."""
         work.x[: len(q)], work.z[: self._nv] = q, v
         if self._trees["tree_state"](work.list) != newton.CONVERGED:
-            raise np.linalg.LinAlgError(f"singular mass matrix at {q.tolist()}")
+            raise np.linalg.LinAlgError(f"the mass matrix is singular at {q.tolist()}")
         return work.x1[len(q) :].copy()
 
     def velocity(self, work: Workspace, x: np.ndarray) -> np.ndarray:
-        """Velocity (nv) of a state; raises numpy.linalg.LinAlgError where the mass matrix is
+        """Velocity (nv) of a state. Raises numpy.linalg.LinAlgError if the mass matrix is
         singular.
         """
         work.x[:] = x
         if self._trees["tree_velocity"](work.list) != newton.CONVERGED:
-            raise np.linalg.LinAlgError(f"singular mass matrix at {x.tolist()}")
+            raise np.linalg.LinAlgError(f"the mass matrix is singular at {x.tolist()}")
         return work.z[: self._nv].copy()
 
     def energy(self, work: Workspace, x: np.ndarray, v: np.ndarray) -> float:
@@ -255,7 +278,7 @@ class TreeEngine(Engine):
         return routine
 
     def last_jacobian(self, work: Workspace) -> np.ndarray:
-        """r_z where the last residual was taken."""
+        """r_z at the last evaluation of the residual."""
         if self._has_multipliers:
             return self._constrained(work)
         if self._trees["tree_derivatives"](work.list, work.ab.shape[1]) != newton.CONVERGED:
@@ -267,16 +290,18 @@ class TreeEngine(Engine):
         return bool(self._n_constraints) or self._tree_contacts is not None
 
     def _constrained(self, work: Workspace) -> np.ndarray:
-        """r_z with constraints or contacts; the kernel returns its leading block inverted, and
-        rows and columns of all its unknowns.
+        """r_z with constraints or contacts. The kernel returns the rows and columns for all of its
+        unknowns, with the leading block inverted.
         """
         r_z = np.empty((self._n_kernel, self._n_kernel))
         self._trees["tree_equations"](work.list, ctypes.c_void_p(r_z.ctypes.data))
         free = slice(self._free)
+        # the kernel returns the inverse of the block for the momentum balance
         r_z[free, free] = _inverse(r_z[free, free])
         if not self._n_rolling:
             return r_z
-        # without the impulses of rolling, and in the generated order of the rows
+        # remove the rolling impulses with X^T A^T = 0, and order the rows as in the generated
+        # equations
         end = self._free + self._n_constraints
         rolling = slice(end - self._n_rolling, end)
         X = self._basis(work)
@@ -284,7 +309,7 @@ class TreeEngine(Engine):
         return np.delete(np.vstack(rows), rolling, axis=1)
 
     def _basis(self, work: Workspace) -> np.ndarray:
-        """The basis X (n_free, nrho) of the admissible velocities at the state of the step."""
+        """The basis X (n_free, nrho) of the admissible velocities at the step's initial state."""
         basis = np.empty((self._free, self._free - self._n_rolling))
         self._trees["tree_basis"](work.list, ctypes.c_void_p(basis.ctypes.data))
         return basis
@@ -299,12 +324,14 @@ class TreeEngine(Engine):
 
 
 class ParametricTreeEngine(TreeEngine):
-    """The engine with the parameters among the variables of its derivatives."""
+    """A tree engine that also has derivatives with respect to the parameters."""
 
     _by_parameters = True
 
     def shapes_at(self, p: np.ndarray) -> Shapes:
-        """The shapes, with the model's numbers at the parameters and their derivatives."""
+        """The array shapes, with the model's data at the parameters and the derivatives of the
+        data.
+        """
         slopes = ParameterJacobian(self._data.model, self._model_at(p)).packed()
         return super().shapes_at(p) | {"slopes": slopes}
 
@@ -318,9 +345,9 @@ class ParametricTreeEngine(TreeEngine):
 
 
 def tree_engine(system: MultibodySystem, method: Method, force_at_start: float) -> Engine | None:
-    """The kernel of the midpoint rule with the part `force_at_start` of the forces at the start of
-    a step. None if the functions of the system are not its model's, and if the kernel does not
-    support a part of the model.
+    """The kernel for the midpoint rule, where the fraction `force_at_start` of the forces acts at
+    the beginning of a step. Returns None if the system does not use the functions of its model, or
+    if the kernel does not support a part of the model.
     """
     model = system.model
     if model is None or not_a_tree(model) or any(c.bounces for c in system.contacts):
@@ -330,7 +357,7 @@ def tree_engine(system: MultibodySystem, method: Method, force_at_start: float) 
 
 
 def _inverse(matrix: np.ndarray) -> np.ndarray:
-    """The inverse, not a number where there is none."""
+    """The inverse, or NaN if the matrix is singular."""
     try:
         return np.linalg.inv(matrix)
     except np.linalg.LinAlgError:

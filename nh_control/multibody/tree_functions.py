@@ -1,4 +1,4 @@
-"""The functions that the kernel of trees calls, for native code of one thread."""
+"""The functions that the tree kernel calls in one thread of native code."""
 
 from __future__ import annotations
 
@@ -21,36 +21,41 @@ JOINT_FUNCTIONS = (
     "pose",
     "end",
 )
-"""The functions of `JointFunctions` in the order of `struct joint_functions`."""
+"""Names of the functions of `JointFunctions`, in the order of `struct joint_functions`."""
 
 
 class _JointFunctionsData(ctypes.Structure):
-    """`struct joint_functions` of tree_data.h."""
+    """`struct joint_functions` in tree_data.h."""
 
     _fields_ = [(name, FunctionData) for name in JOINT_FUNCTIONS]
 
 
 class TreeFunctionsData(ctypes.Structure):
-    """`struct tree_functions` of tree_data.h; `kept` must live as long as native code calls
-    them.
+    """`struct tree_functions` in tree_data.h. `owners` are the objects that must stay alive as
+    long as native code calls the functions.
     """
 
     _fields_ = [(name, ctypes.c_void_p) for name in ("joints", "contacts", "wheels")]
-    kept: Any
+    owners: Any
 
 
 def tree_functions(
     joints: Sequence[Functions], contacts: TreeContacts | None, wheels: TreeWheels | None
 ) -> TreeFunctionsData:
-    """The functions of all kinds of joints with several coordinates, of the contacts, and of the
-    wheels.
+    """The functions for all types of joints with several coordinates, for the contacts, and for
+    the wheels.
     """
-    functions = [[kind.function(name) for name in JOINT_FUNCTIONS] for kind in joints]
+    functions = [{name: kind.function(name) for name in JOINT_FUNCTIONS} for kind in joints]
     records = (_JointFunctionsData * len(functions))(
-        *(_JointFunctionsData(*kind) for kind in functions)
+        *(_JointFunctionsData(**kind) for kind in functions)
     )
-    others = [None if part is None else part.data() for part in (contacts, wheels)]
-    places = (None if part is None else ctypes.addressof(part) for part in others)
-    data = TreeFunctionsData(ctypes.addressof(records), *places)
-    data.kept = functions, records, others
+    data = TreeFunctionsData(joints=ctypes.addressof(records))
+    contact_data = None if contacts is None else contacts.data()
+    wheel_data = None if wheels is None else wheels.data()
+    if contact_data is not None:
+        data.contacts = ctypes.addressof(contact_data)
+    if wheel_data is not None:
+        data.wheels = ctypes.addressof(wheel_data)
+    # native code keeps raw addresses of these objects
+    data.owners = functions, records, contact_data, wheel_data
     return data

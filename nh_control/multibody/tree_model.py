@@ -1,4 +1,4 @@
-"""A `Multibody` as the numbers that the linear-time kernel of trees reads."""
+"""A `Multibody` as data for the linear-time tree kernel."""
 
 from __future__ import annotations
 
@@ -40,61 +40,63 @@ _NONE = np.zeros(0, dtype=np.int32)
 NO_CONTACTS = dict.fromkeys(
     ("n_contacts", "n_impulses", "n_slips", "n_contact_rates", "impulse_room"), 0
 )
-"""Numbers in the header of a model without contacts."""
+"""Sizes in the header of a model without contacts."""
 NO_WHEELS = dict.fromkeys(("n_wheel_rows", "n_rolling", "n_wheel_rates"), 0)
-"""Numbers in the header of a model without wheels."""
+"""Sizes in the header of a model without wheels."""
 UPRIGHT = (0.0, 0.0, 1.0)
 """The axis of planar joints in the kernel's frames."""
 
 
 @dataclass(frozen=True)
 class TreeModel:
-    """The moving frames of a tree with the bodies on them. If a joint has an axis, it is the z
-    axis of the kernel's frame.
+    """A tree's moving frames with the bodies on them. If a joint turns about an axis, the axis is
+    the z axis of the kernel's frame.
     """
 
     model: Multibody
 
     @cached_property
     def frames(self) -> list[Frame]:
-        """Moving frames in their order. A coordinate without a joint gets a frame of its own,
-        which carries no body.
+        """Moving frames, in order. A coordinate without a joint gets an additional frame that does
+        not carry a body.
         """
         moving = [frame for frame in self.model.frames if not frame.is_fixed]
-        own = (
+        # the kernel prescribes coordinates through joints, so a length needs one too
+        length_frames = (
             prismatic(f"{name} alone", coordinate=name)
             for name in self.model.tree.length_coordinates
         )
-        return [*moving, *own]
+        return [*moving, *length_frames]
 
     @cached_property
     def rows(self) -> list[Row]:
-        """The rows of the constraints."""
+        """The constraint rows."""
         return list(Rows(self.model, self._index, self.axes))
 
     @cached_property
     def axes(self) -> dict[str, np.ndarray]:
-        """The kernel's axes (3, 3) in the axes of the moving frames, and of the world."""
+        """The kernel's axes (3, 3) in the axes of the moving frames and of the world."""
         normals = self.normals
+        # in a planar model, z is the normal of the plane in all frames
         world = upright(normals[WORLD]) if normals else np.eye(3)
-        own = {frame.name: axes_of(frame, normals.get(frame.name)) for frame in self.frames}
-        return {WORLD: world, **own}
+        moving = {frame.name: axes_of(frame, normals.get(frame.name)) for frame in self.frames}
+        return {WORLD: world, **moving}
 
     @cached_property
     def normals(self) -> dict[str, np.ndarray]:
-        """The normal of the plane in which a planar model moves, in the axes of every frame; empty
-        for a model in space.
+        """The normal of the plane in which a planar model moves, in each frame's axes. The result
+        is empty for a model in space.
         """
         return normals(self.model, self.frames)
 
     @cached_property
     def external_wrenches(self) -> list[ExternalWrench]:
-        """The components of the wrenches, in the order of the inputs."""
+        """The wrench components, in the order of the inputs."""
         return list(external_wrenches(self.model, self._index, self.axes))
 
     @cached_property
     def point_forces(self) -> tuple[list[PointForceElement], list[PointForceElement]]:
-        """The springs between points, and the dampers."""
+        """The springs and the dampers between points."""
         return point_forces(self.model, self._index, self.axes)
 
     @cached_property
@@ -104,18 +106,18 @@ class TreeModel:
 
     @cached_property
     def multi_dof_types(self) -> tuple[Joint, ...]:
-        """The kinds of joints with several coordinates."""
+        """The types of joints with several coordinates."""
         joints = (_upright(frame.joint) for frame in self.frames if not _is_scalar(frame))
         return tuple(dict.fromkeys(joints))
 
     @cached_property
     def n_multi_dof(self) -> int:
-        """Number of joints of several coordinates."""
+        """Number of joints with several coordinates."""
         return sum(not _is_scalar(frame) for frame in self.frames)
 
     @cached_property
     def mimic_frames(self) -> dict[str, int]:
-        """The frames whose joint follows another joint, numbered from 0."""
+        """The numbers (from 0) of the frames whose joint follows another joint."""
         names = (frame.name for frame in self.frames if frame.mimic)
         return {name: place for place, name in enumerate(names)}
 
@@ -132,12 +134,13 @@ class TreeModel:
         contacts: TreeContacts | None = None,
         wheels: TreeWheels | None = None,
     ) -> np.ndarray:
-        """The doubles of `struct tree_header` with its arrays: `start_fraction` is the part of the
-        forces at the start of a step, `n_parameters` the number of parameters with the step,
-        `contacts` and `wheels` are the model's.
+        """The doubles of `struct tree_header` with its arrays. `start_fraction` is the fraction of
+        the forces that acts at the beginning of a step. `n_parameters` is the number of
+        parameters, including the step. `contacts` and `wheels` belong to the model.
         """
         model, space = self.model, self.model.space
         prescribed = len(model.prescribed)
+        # one entry per input, which is the rate of a joint, or NONE for a wrench component
         actuated = [
             model.tree.scalar_indices(entry.coordinate)[1]
             if isinstance(entry, JointInput)
@@ -180,6 +183,7 @@ class TreeModel:
             n_springs=len(springs),
             n_dampers=len(dampers),
             start_fraction=start_fraction,
+            # sum k (q - r)^2 / 2 = (sum k q^2 - 2 q sum k r + sum k r^2) / 2
             energy_at_rest=sum(spring.stiffness * spring.rest**2 for spring in sprung),
             gravity=self.axes[WORLD].T @ np.array(model.gravity),
             **(NO_CONTACTS if contacts is None else contacts.sizes),
@@ -188,7 +192,7 @@ class TreeModel:
 
     def _joints(self) -> np.ndarray:
         """The records of all joints."""
-        tree, index, turned = self.model.tree, self._index, self.axes
+        tree, index, kernel_axes = self.model.tree, self._index, self.axes
         nv = self.model.space.nv
         masses = {part.frame: part for part in self.model.spatial_inertias}
         forces, weights = coefficients(self.model), self._weights()
@@ -199,18 +203,20 @@ class TreeModel:
             mimic = frame.mimic or Mimic(frame.coordinate)
             q, v = tree.slices(mimic.coordinate)
             v_index = nv + self.mimic_frames[frame.name] if frame.mimic else v.start
-            own, toward = turned[frame.name], turned[parent].T
-            mass, first, inertia = moments(masses.get(frame.name), own)
-            placed = toward @ rotation @ np.array(frame.rotation) @ own
-            position = toward @ (origin + rotation @ frame.position)
+            axes, to_parent = kernel_axes[frame.name], kernel_axes[parent].T
+            mass, first, inertia = moments(masses.get(frame.name), axes)
+            # in the parent's kernel axes, the pose of the placement is A_p^T R A, A_p^T r
+            placement = to_parent @ rotation @ np.array(frame.rotation) @ axes
+            position = to_parent @ (origin + rotation @ frame.position)
             pitch = 0.0
-            if isinstance(frame.joint, ScalarJoint):  # the offset is part of the placement
+            # the placement contains the offset in q = ratio q_leader + offset
+            if isinstance(frame.joint, ScalarJoint):
                 pitch = frame.joint.slide if frame.joint.rotates else 0.0
-                axis = placed[:, 2 if frame.joint.rotates else 0]
+                axis = placement[:, 2 if frame.joint.rotates else 0]
                 position = position + frame.joint.slide * mimic.offset * axis
                 if frame.joint.rotates:
-                    placed = placed @ axangle2mat(UPRIGHT, mimic.offset)
-            own_forces = {} if frame.mimic else forces.get(frame.coordinate, {})
+                    placement = placement @ axangle2mat(UPRIGHT, mimic.offset)
+            joint_forces = {} if frame.mimic else forces.get(frame.coordinate, {})
             joints.append(
                 JOINT.record(
                     parent=index.get(parent, NONE),
@@ -225,10 +231,10 @@ class TreeModel:
                     constrained=frame.name in constrained,
                     mass=mass,
                     carried_mass=weights[frame.name],
-                    **{**NO_FORCES, **own_forces},
+                    **{**NO_FORCES, **joint_forces},
                     ratio=mimic.ratio,
                     pitch=pitch,
-                    column=placed.T,
+                    column=placement.T,
                     p=position,
                     first_moment=first,
                     inertia=inertia,
@@ -242,8 +248,9 @@ class TreeModel:
         return {frame.name: i for i, frame in enumerate(self.frames)}
 
     def _constrained(self) -> set[str]:
-        """Frames that move a point of a constraint, contact or wheel: the ends, the frames below
-        them down to the world, and for a frame that follows another joint, that joint's frame.
+        """Frames that move a point of a constraint, contact or wheel. They are the frames of the
+        points, the frames that carry them and, for a frame that follows another joint, the frame
+        of that other joint.
         """
         ends = {number for row in self.rows for number, _ in (row.a, row.b) if number >= 0}
         touching = {name for contact in self.model.contacts for name in contact.frames}
@@ -251,7 +258,8 @@ class TreeModel:
         anchors = {self.model.tree.anchors[name][0] for name in touching}
         ends |= {self._index[name] for name in anchors - {WORLD}}
         ahead, constrained = [self.frames[number] for number in ends], set[str]()
-        own = {frame.coordinate: frame for frame in self.frames if not frame.mimic}
+        leaders = {frame.coordinate: frame for frame in self.frames if not frame.mimic}
+        # walk from the points' frames to the root, and from followers to their leaders
         while ahead:
             frame = ahead.pop()
             if frame.name in constrained:
@@ -259,12 +267,12 @@ class TreeModel:
             constrained.add(frame.name)
             parent = self.model.tree.anchors[frame.parent][0]
             ahead += [self.frames[self._index[parent]]] if parent != WORLD else []
-            ahead += [own[frame.mimic.coordinate]] if frame.mimic else []
+            ahead += [leaders[frame.mimic.coordinate]] if frame.mimic else []
         return constrained
 
     def _modes(self) -> dict[str, JointMode]:
-        """The modes of the coordinates of all joints. Prescribed coordinates are idle if their
-        frame, and all frames on it, carry no mass and nothing on which forces or constraints act.
+        """The modes of the coordinates of all joints. A prescribed coordinate is idle if neither
+        its frame nor any frame on it carries mass or a point on which forces or constraints act.
         """
         massive = {part.frame for part in self.model.spatial_inertias}
         ends = {
@@ -291,17 +299,18 @@ class TreeModel:
         return JointMode.SHARED if coordinate in self.shared_coordinates else JointMode.FREE
 
     def _weights(self) -> dict[str, float]:
-        """Mass that every frame carries."""
+        """The mass that each frame carries."""
         weights = {frame.name: 0.0 for frame in self.frames}
         weights |= {part.frame: part.mass for part in self.model.spatial_inertias}
         for frame in reversed(self.frames):
             parent = self.model.tree.anchors[frame.parent][0]
             if parent != WORLD:
+                # every frame adds its weight to the frame that carries it
                 weights[parent] += weights[frame.name]
         return weights
 
     def _kind(self, joint: Joint) -> int:
-        """Number of a joint's kind in the kernel."""
+        """The number of a joint's type in the kernel."""
         if isinstance(joint, ScalarJoint):
             return JointType.REVOLUTE if joint.rotates else JointType.PRISMATIC
         return JointType.GENERATED + self.multi_dof_types.index(_upright(joint))

@@ -1,4 +1,4 @@
-"""The constraints of the wheels of a tree as functions that the linear-time kernel calls."""
+"""The wheel constraints of a tree as functions that the linear-time kernel calls."""
 
 from __future__ import annotations
 
@@ -19,28 +19,29 @@ from nh_control.numerics.rounding import rounding_sizes
 from nh_control.numerics.virtual_machine import FunctionData
 
 FUNCTIONS = "rows", "values", "derivatives", "sizes", "basis"
-"""The functions in the order of `struct wheel_functions`."""
+"""Names of the functions, in the order of `struct wheel_functions`."""
 
 
 class WheelFunctionsData(ctypes.Structure):
-    """`struct wheel_functions` of tree_data.h; `kept` must live as long as native code calls
-    them.
+    """`struct wheel_functions` in tree_data.h. `owners` are the objects that must stay alive as
+    long as native code calls the functions.
     """
 
     _fields_ = [(name, FunctionData) for name in FUNCTIONS]
-    kept: Any
+    owners: Any
 
 
 @dataclass(frozen=True)
 class TreeWheels:
-    """The constraints of wheels as `RowFunctions`: heights `h(q1) = 0`, then rolling `A(q_mid)
-    v_mid = b(q_mid)`, behind the `n_closures` rows of other constraints. The kernel has impulses
-    of all these rows among its `n_unknowns` unknowns, `r - J(q0)^T i = 0`.
+    """The wheel constraints as `RowFunctions`. The rows are the heights `h(q1) = 0`, then rolling
+    `A(q_mid) v_mid = b(q_mid)`. They follow the `n_closures` rows of other constraints. The
+    kernel's `n_unknowns` unknowns contain the impulses i of all these rows, with
+    `r - J(q0)^T i = 0`.
 
     - `sizes -> s` (k): bounds of the terms of the values
     - `basis -> X, D X, (X^T p)_q`: the basis X (n_free, nrho) of the admissible virtual
-      velocities, see `AdmissibleBasis`, a right inverse of X^T, and the derivative (nrho, nv) of
-      the components of the momentum p by the configuration
+      velocities (see `AdmissibleBasis`), a right inverse of X^T, and the derivative (nrho, nv) of
+      the components of the momentum p with respect to the configuration
     """
 
     system: MultibodySystem
@@ -49,7 +50,7 @@ class TreeWheels:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The numbers in the header of the kernel's model."""
+        """The sizes in the header of the kernel's model."""
         rolling = self.system.n_velocity_constraints
         heights = self.system.n_holonomic_constraints - self.n_closures
         return {
@@ -60,14 +61,14 @@ class TreeWheels:
 
     @property
     def rates(self) -> np.ndarray:
-        """The unknowns (n) on which the values of the rows depend."""
+        """Indices (n) of the unknowns on which the rows' values depend."""
         return self._rows.rates
 
     def data(self) -> WheelFunctionsData:
-        """The functions for native code of one thread."""
-        functions = [self._code.function(name) for name in FUNCTIONS]
-        data = WheelFunctionsData(*functions)
-        data.kept = functions, self
+        """The functions for native code in one thread."""
+        functions = {name: self._code.function(name) for name in FUNCTIONS}
+        data = WheelFunctionsData(**functions)
+        data.owners = functions, self
         return data
 
     @cached_property
@@ -87,6 +88,7 @@ class TreeWheels:
         def values(symbols: StepSymbols) -> ca.SX:
             q, _, u, z, h, _ = symbols
             step = system.mean_step(q, u, z, h)
+            # A(q_mid) w / h - b(q_mid) for the step's displacement w
             rolling = system.constraint_matrix(step.middle) @ step.w / h
             heights = system.holonomic(step.q1)[first:]
             return ca.vertcat(heights, rolling - system.drift(step.middle))
@@ -109,6 +111,7 @@ class TreeWheels:
         x = basis.basis(q, signs)[:n, :]
         moved = basis.components(space.retract(q, dq), p[:n], basis.signs)
         by_q = ca.substitute(ca.jacobian(moved, dq), dq, ca.SX.zeros(space.nv))
+        # the signs of the basis vectors are constant in derivatives
         by_q = ca.substitute(by_q, basis.signs, signs)
         weighted = ca.repmat(basis.sizes**2, 1, x.shape[1]) * x
         results = [ca.densify(each) for each in (x, weighted, by_q)]

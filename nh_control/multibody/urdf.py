@@ -32,7 +32,7 @@ from nh_control.numerics.expressions import Vector
 
 log = logging.getLogger(__name__)
 FLOAT = "base='floating' (--base floating, base:=floating)"
-"""How a floating base is asked for, in Python, of the command and of nodes."""
+"""How to request a floating base in Python, in the command and in nodes."""
 
 
 def load_urdf(
@@ -49,32 +49,35 @@ def load_urdf(
     restitution: float = 0.0,
     wheels: Wheels = (),
 ) -> Multibody:
-    """Model of a URDF, given as a path, as `package://PACKAGE/path` or as text: the frames are
-    named after the links, the coordinates after the joints. xacro files need the package `xacro`.
+    """Load a URDF, given as a path, as `package://PACKAGE/path`, or as text. The model's frames
+    are named after the links, and its coordinates after the joints. Xacro files need the package
+    `xacro`.
 
     `base` is "fixed" (the root link is at the world's origin) or "floating" (the pose of the root
-    link is a configuration, named after the link, on the `space` "SE3" or "SO3xR3"; steps of
+    link is a configuration, named after the link, on the `space` "SE3" or "SO3xR3", and steps of
     falling robots are more accurate on "SO3xR3"). Inputs are the efforts of the joints in
-    `actuated`, within their effort limits; by default all joints with one coordinate are actuated,
-    except mimics and joints with an effort limit of 0. Damping acts, and friction, smoothed over
-    the `friction_velocity` in rad/s or m/s (`JointFriction`). A joint that carries no mass at all
-    is fixed, and a mass without inertia is a point mass (warnings say so). Ranges and speeds are
-    read into the frames' `limits`; meshes are not (`nh.scenarios.from_urdf` draws them). Gear
-    ratios and rotor inertias of <transmission> elements become rotors, see `urdf_transmissions`.
+    `actuated`, within their effort limits. By default, all joints with one coordinate are
+    actuated, except mimics and joints with an effort limit of 0. The damping and friction of the
+    joints are included. The friction is smoothed over the `friction_velocity` in rad/s or m/s
+    (`JointFriction`). A joint that does not carry any mass becomes fixed, and a mass without
+    inertia becomes a point mass. Warnings report both. The frames' `limits` contain the ranges and
+    speeds. Meshes are ignored (`nh.scenarios.from_urdf` draws them). Gear ratios and rotor
+    inertias of <transmission> elements become rotors (see `urdf_transmissions`).
 
-    `contacts` is "collision" for contacts of all <collision> elements with the `ground`, under a
-    `friction` and `restitution`: spheres, boxes (their corners), cylinders (the rims of their
-    ends) and capsules, not meshes; or a list of the links that touch, and of `Contact` where
-    shapes are to be others. Fewer contacts make steps faster.
+    If `contacts` is "collision", all <collision> elements may touch the `ground`, with `friction`
+    and `restitution`. Spheres, boxes (with their corners), cylinders (with the rims of their ends)
+    and capsules are supported, but meshes are not. `contacts` may also be a list that contains
+    links that touch the ground, and `Contact` objects for other shapes. Steps are faster with
+    fewer contacts.
 
-    `wheels` roll on the `ground` without slipping: a list of links whose <collision> is a cylinder
-    or a sphere, "LINK", "LINK:sideways" or "LINK:all", see `RollingWheel.slips`; or a dict of
-    `RollingWheel` and `Skate` by links.
+    `wheels` roll on the `ground` without slipping. They are given as a list of links whose
+    <collision> is a cylinder or a sphere, in the form "LINK", "LINK:sideways" or "LINK:all" (see
+    `RollingWheel.slips`), or as a dict that maps links to a `RollingWheel` or a `Skate`.
 
-    An inertia tensor that no body can have is a warning if those of the links that are welded to
-    it, by fixed joints, make up for it; otherwise an error, and a warning with
-    `accept_any_inertia`. Raises UrdfError for a text that is not a URDF and for elements that are
-    not supported, OSError for a file that cannot be read.
+    If a link's inertia tensor is impossible, but the total inertia of the link and the links that
+    are fixed to it is possible, a warning is logged. An impossible total inertia is an error, or a
+    warning with `accept_any_inertia`. Raises UrdfError for a text that is not a URDF and for
+    unsupported elements, and OSError for a file that cannot be read.
     """
     if base not in ("fixed", "floating"):
         raise ValueError(f"load_urdf: base must be 'fixed' or 'floating', got {base!r}")
@@ -87,8 +90,9 @@ def load_urdf(
         root, joints = _sorted(links, list(map(UrdfJoint.read, robot.findall("joint"))))
         names = [*links, *(joint.name for joint in joints)]
         if unexpanded := sorted(filter(XACRO.search, names)):
-            log.warning("names %s have expressions of xacro: run xacro on the file", unexpanded)
+            log.warning("names %s contain xacro expressions: run xacro on the file", unexpanded)
         motors = rotors(robot)
+        # joints without mass would make the mass matrix singular, so fix them
         joints, idle = moving_joints(
             joints, {body.frame for body in bodies}, {motor.joint for motor in motors}
         )
@@ -120,7 +124,7 @@ def load_urdf(
 
 
 def _root_frames(root: str, base: str, space: str) -> list[Frame]:
-    """The frame of the root link, none if this is the world."""
+    """The frame of the root link, or no frame if this link is the world."""
     if root == WORLD and base == "floating":
         raise UrdfError(f"the root link {WORLD!r} cannot move: use base='fixed'")
     if root == WORLD:
@@ -131,7 +135,9 @@ def _root_frames(root: str, base: str, space: str) -> list[Frame]:
 def _at_rest(
     root: str, joints: Sequence[UrdfJoint], idle: Sequence[str], bodies: Sequence[Body]
 ) -> UrdfError:
-    """Why no joint of a robot on a fixed base moves, and what helps."""
+    """An error that explains why none of the joints of a robot on a fixed base moves, and how to
+    fix it.
+    """
     if idle:
         return UrdfError(
             f"no joint moves, because no link that the joints {sorted(idle)} move has a mass: "
@@ -145,8 +151,8 @@ def _at_rest(
 
 
 def _resistances(joints: Sequence[UrdfJoint], friction_velocity: float) -> list[Element]:
-    """The dampers of the joints, then their friction; a mimic damps the coordinate that it follows
-    by `ratio^2` times its own damping, and rubs on it by `|ratio|` times its own friction.
+    """The dampers of the joints, followed by their friction. A mimic joint adds `ratio^2` times
+    its damping and `|ratio|` times its friction to the coordinate that it follows.
     """
     dampers, friction = list[Element](), dict[str, float]()
     for joint in joints:
@@ -154,10 +160,14 @@ def _resistances(joints: Sequence[UrdfJoint], friction_velocity: float) -> list[
             continue
         ratio = joint.mimic.ratio if joint.mimic else 1.0
         if joint.damping:
+            # power -d (ratio q')^2 = -(ratio^2 d) q'^2
             dampers.append(JointDamper(joint.leader, ratio**2 * joint.damping))
         if joint.friction:
             friction[joint.leader] = friction.get(joint.leader, 0.0) + abs(ratio) * joint.friction
-    return dampers + [JointFriction(*one, friction_velocity) for one in friction.items()]
+    return dampers + [
+        JointFriction(coordinate, torque, friction_velocity)
+        for coordinate, torque in friction.items()
+    ]
 
 
 def _links(robot: XmlElement) -> dict[str, XmlElement]:
@@ -175,12 +185,13 @@ def _links(robot: XmlElement) -> dict[str, XmlElement]:
 def _sorted(
     links: dict[str, XmlElement], joints: Sequence[UrdfJoint]
 ) -> tuple[str, list[UrdfJoint]]:
-    """The root link, and the joints in an order in which parents come before their children."""
+    """The root link, and the joints ordered so that parents come before their children."""
     by_parent: dict[str, list[UrdfJoint]] = {name: [] for name in links}
     children: list[str] = []
     names = [joint.name for joint in joints if joint.kind != "fixed"]
+    # joint names become coordinates, so the names of moving joints must be unique
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise UrdfError(f"several joints that move are named {twice}; names of joints must differ")
+        raise UrdfError(f"several moving joints are named {twice}; names of joints must differ")
     for joint in joints:
         for link in (joint.parent, joint.child):
             if link not in links:
@@ -190,13 +201,13 @@ def _sorted(
                 )
         if joint.child == WORLD:
             raise UrdfError(
-                f"joint {joint.name!r}: the link {WORLD!r} does not move, and is the child of no "
-                "joint; give the link another name"
+                f"joint {joint.name!r}: the link {WORLD!r} does not move and cannot be the child "
+                "of a joint; give the link another name"
             )
         if joint.child in children:
             raise UrdfError(
-                f"joint {joint.name!r}: the link {joint.child!r} has another parent already; a "
-                f"URDF is a tree, add loops as constraints"
+                f"joint {joint.name!r}: the link {joint.child!r} already has another parent; a "
+                f"URDF is a tree, so add loops as constraints"
             )
         children.append(joint.child)
         by_parent[joint.parent].append(joint)
@@ -223,11 +234,12 @@ def _inputs(joints: Sequence[UrdfJoint], actuated: Sequence[str] | None) -> list
         joint.name: joint.effort for joint in joints if joint.kind in SCALAR and not joint.mimic
     }
     if actuated is None:
+        # an effort limit of 0 marks a passive joint
         return [JointInput(name, effort) for name, effort in free.items() if effort]
     for name in actuated:
         if name not in free:
             raise UrdfError(
-                f"actuated: {name!r} is not a joint with a coordinate of its own, choose of "
+                f"actuated: {name!r} is not a joint with an independent coordinate, choose from "
                 f"{list(free)}"
             )
     return [JointInput(name, free[name] or np.inf) for name in actuated]

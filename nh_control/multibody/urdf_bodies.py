@@ -1,4 +1,4 @@
-"""The inertial elements of a URDF as bodies."""
+"""Bodies from the inertial elements of a URDF."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ INERTIA = (("ixx", "ixy", "ixz"), ("ixy", "iyy", "iyz"), ("ixz", "iyz", "izz"))
 
 
 ROD = -1e-6
-"""Least principal inertia that is accepted, relative to the largest: 0 as of a thin rod, with
-rounded data.
+"""Minimum accepted principal inertia, relative to the largest one. It is 0 for a thin rod, minus a
+margin for rounded data.
 """
 POINT_M = 1e-6
-"""Radius of gyration below which an inertia counts as the round-off of none."""
+"""Radius of gyration (m) below which an inertia counts as zero up to round-off."""
 ACCEPT = "accept_any_inertia=True (--accept-any-inertia, accept_any_inertia:=true)"
-"""How inertias that no body has are accepted, in Python, of the command and of nodes."""
+"""How to accept impossible inertias in Python, in the command and in nodes."""
 
 
 def bodies_of(link: str, element: XmlElement) -> Iterator[Body]:
-    """The body of a link, with any inertia; a link without mass and inertia has none. Raises
-    UrdfError for a mass below zero.
+    """The body of a link. Its inertia is not checked. A link without mass and inertia has no body.
+    Raises UrdfError for a negative mass.
     """
     inertial = element.find("inertial")
     if inertial is None or link == WORLD:
@@ -51,13 +51,15 @@ def bodies_of(link: str, element: XmlElement) -> Iterator[Body]:
     if mass == 0 and not inertia.any():
         return
     center, rotation = origin_of(inertial, where)
+    # the tensor is in the axes of <inertial>, so it is R J R^T in the link's axes
     yield Body(link, mass, center, rotation @ inertia @ rotation.T, accept_any_inertia=True)
 
 
 def check_inertias(model: Multibody, links: Collection[str], accept_any: bool) -> None:
-    """Warnings of the `links` whose inertia no body has. Raises UrdfError if links that are welded
-    to each other have such an inertia together, or an inertia but no mass, unless any is accepted.
-    Links that do not move may have any.
+    """Log a warning for each of the `links` whose inertia is impossible. Unless `accept_any` is
+    true, raises UrdfError if the total inertia of links that are fixed to each other is
+    impossible, or if such links have an inertia but no mass. Links that do not move may have any
+    inertia.
     """
     welded: dict[str, list[str]] = {}
     for body in model.bodies:
@@ -75,9 +77,10 @@ def check_inertias(model: Multibody, links: Collection[str], accept_any: bool) -
 
 
 def _problem(inertia: np.ndarray, mass: float) -> str:
+    # |J| <= m r^2 with the radius of gyration r = POINT_M
     if np.abs(inertia).max() <= mass * POINT_M**2:
         return ""
     if mass == 0:
-        return "mass must be positive where there is an inertia, got 0"
+        return "mass must be positive if there is an inertia, got 0"
     problem = inertia_problem(inertia, ROD)
     return f"inertia {problem}" if problem else ""

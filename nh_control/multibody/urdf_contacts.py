@@ -1,4 +1,4 @@
-"""The collision elements of a URDF as contacts with the ground."""
+"""Contacts with the ground from the collision elements of a URDF."""
 
 from __future__ import annotations
 
@@ -18,63 +18,66 @@ from nh_control.multibody.urdf_source import UrdfError
 from nh_control.multibody.wheels import Rolling, RollingWheel
 
 COLLISION = "collision"
-"""Asks for contacts of all links with collision elements."""
+"""Requests contacts for all links with collision elements."""
 FRICTION = 0.8
-"""Coulomb's coefficient of contacts of a URDF, about that of rubber and of shoes on a floor."""
+"""Coulomb friction coefficient of a URDF's contacts, as for rubber or shoes on a floor."""
 Contacts: TypeAlias = str | Sequence[str | Contact]
-"""`COLLISION`, or names of links, and contacts."""
+"""`COLLISION`, or a list of link names and contacts."""
 Wheels: TypeAlias = Sequence[str] | Mapping[str, Rolling]
-"""Names of links, or wheels by the names of their links."""
+"""Link names, or a map from link names to wheels."""
 
 
 @dataclass(frozen=True)
 class Surfaces:
-    """The `ground`, and the friction and restitution on it."""
+    """The `ground` with its friction and restitution."""
 
     ground: Ground = Plane()
     friction: float = FRICTION
     restitution: float = 0.0
 
-    def contacts(self, links: Mapping[str, Element], asked: Contacts) -> list[Contact]:
-        """Contacts of the links' collision elements that are asked for, named after the links,
-        numbered where a link has several, and contacts as they are given.
+    def contacts(self, links: Mapping[str, Element], requested: Contacts) -> list[Contact]:
+        """The requested contacts. Contacts from collision elements are named after their links,
+        with numbers if a link has several. `Contact` objects are returned unchanged.
 
-        Raises UrdfError for an unknown link, one without collision elements, and for meshes.
+        Raises UrdfError for an unknown link, for a link without collision elements, and for
+        meshes.
         """
-        if isinstance(asked, str):
-            if asked != COLLISION:
+        if isinstance(requested, str):
+            if requested != COLLISION:
                 raise UrdfError(
                     f"contacts must be {COLLISION!r} or a list of names of links and of "
-                    f"nh.Contact, got {asked!r}"
+                    f"nh.Contact, got {requested!r}"
                 )
-            asked = [
+            requested = [
                 link for link, element in links.items() if element.find(COLLISION) is not None
             ]
         contacts = list[Contact]()
-        for one in asked:
-            contacts += [one] if isinstance(one, Contact) else self._of_link(links, one)
+        for entry in requested:
+            contacts += [entry] if isinstance(entry, Contact) else self._of_link(links, entry)
         return contacts
 
-    def wheels(self, links: Mapping[str, Element], asked: Wheels) -> list[Rolling]:
-        """The wheels on these links. Those of which only the link is named, and perhaps how they
-        slip behind a colon, take radius, axis and place of its <collision>, a cylinder or a
-        sphere. Raises UrdfError for an unknown link, and for one without such an element.
+    def wheels(self, links: Mapping[str, Element], requested: Wheels) -> list[Rolling]:
+        """The requested wheels. A link name may be followed by a colon and the directions of slip.
+        The link's <collision> element, a cylinder or a sphere, determines the radius, axis and
+        position of the wheel. Raises UrdfError for an unknown link, and for a link without such an
+        element.
         """
-        if isinstance(asked, str):
+        if isinstance(requested, str):
             raise UrdfError(
-                f"wheels must be a list of links or a dict of nh.RollingWheel, got {asked!r}"
+                f"wheels must be a list of links or a dict of nh.RollingWheel, got {requested!r}"
             )
-        if isinstance(asked, Mapping):
-            for link in asked:
+        # explicit wheels may omit their center, which is then the link's origin
+        if isinstance(requested, Mapping):
+            for link in requested:
                 if link not in links:
                     raise UrdfError(
-                        f"wheels: the link {link!r} is unknown, choose of {list(links)}"
+                        f"wheels: the link {link!r} is unknown, choose from {list(links)}"
                     )
             return [
                 wheel if wheel.point.frame else replace(wheel, at=link)
-                for link, wheel in asked.items()
+                for link, wheel in requested.items()
             ]
-        return [self._wheel_of(links, link) for link in asked]
+        return [self._wheel_of(links, link) for link in requested]
 
     def _wheel_of(self, links: Mapping[str, Element], name: str) -> Rolling:
         link, _, slips = name.partition(":")
@@ -83,8 +86,9 @@ class Surfaces:
         if len(contacts) > 1 or not isinstance(shape, (Cylinder, Sphere)):
             raise UrdfError(
                 f"wheels: the <collision> of the link {link!r} must be one cylinder or sphere; "
-                f"give wheels={{{link!r}: nh.RollingWheel(radius=...)}}"
+                f"pass wheels={{{link!r}: nh.RollingWheel(radius=...)}}"
             )
+        # the rim of a cylinder rolls like a disc with the same radius
         wheel = (
             RollingWheel(at=contacts[0].point, shape=shape)
             if isinstance(shape, Sphere)
@@ -96,8 +100,11 @@ class Surfaces:
         elements = links[link].findall(COLLISION) if link in links else []
         if not elements:
             problem = "has no <collision>" if link in links else "is unknown"
-            raise UrdfError(f"contacts: the link {link!r} {problem}, choose of {_touching(links)}")
+            raise UrdfError(
+                f"contacts: the link {link!r} {problem}, choose from {_touching(links)}"
+            )
         for i, element in enumerate(elements, 1):
+            # contact names must be unique
             name = link if len(elements) == 1 else f"{link}_{i}"
             position, rotation = origin_of(element, f"link {link!r}: collision")
             try:
@@ -122,7 +129,9 @@ def _touching(links: Mapping[str, Element]) -> list[str]:
 
 
 def _shape(element: Element, link: str, rotation: np.ndarray) -> Shape:
-    """The shape of a collision element whose axes in the link are the columns of `rotation`."""
+    """The shape of a collision element. The columns of `rotation` are the element's axes in the
+    link.
+    """
     where = f"link {link!r}: collision"
     geometry = required_child(element, "geometry", where)
     shape = next(iter(geometry), Element("nothing"))
@@ -131,11 +140,12 @@ def _shape(element: Element, link: str, rotation: np.ndarray) -> Shape:
     if shape.tag == "box":
         return BoxCorners(tuple(vector(shape, "size", where)), rotation)
     if shape.tag in ("cylinder", "capsule"):
+        # URDF cylinders are along z of the collision element, the third column of `rotation`
         radius, length = (number(shape, key, where) for key in ("radius", "length"))
-        made = Cylinder if shape.tag == "cylinder" else Capsule
-        return made(radius, length, axis=tuple(rotation[:, 2]))
+        shape_class = Cylinder if shape.tag == "cylinder" else Capsule
+        return shape_class(radius, length, axis=tuple(rotation[:, 2]))
     raise UrdfError(
-        f"{where}: contacts of <{shape.tag}> are not known, those of <sphere>, <box>, <cylinder> "
-        f"and <capsule> are; leave {link!r} out of contacts=[...], a list of the links that touch "
-        f"the ground, or put nh.Contact(Point({link!r}, position), shape) there in its place"
+        f"{where}: contacts of <{shape.tag}> are not supported, only those of <sphere>, <box>, "
+        f"<cylinder> and <capsule>; remove {link!r} from contacts=[...], the list of the links "
+        f"that touch the ground, or replace it by nh.Contact(Point({link!r}, position), shape)"
     )

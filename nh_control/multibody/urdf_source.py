@@ -1,4 +1,4 @@
-"""The text of a URDF: from text, a file, `package://`, or a xacro file."""
+"""The text of a URDF from a string, a file, a `package://` URI or a xacro file."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ MARKS = {
     b"<\0": "utf-16-le",
     b"\0<": "utf-16-be",
 }
-"""Encodings by the first bytes of a file."""
+"""Maps the first bytes of a file to its encoding."""
 DECLARATION = re.compile(r"\A((?:\s|<!--.*?-->)*)<\?xml\s[^>]*\?>", re.DOTALL)
-"""An XML declaration, after blank lines and comments."""
+"""An XML declaration that follows blank lines and comments."""
 XACRO = re.compile(r"\$[({]")
-"""The begin of an expression that xacro replaces."""
+"""The beginning of an expression that xacro replaces."""
 DECLARED = re.compile(rb"<\?xml\s[^>]*\bencoding\s*=\s*[\"']([\w.:-]+)[\"']")
 
 
 class UrdfError(ValueError):
-    """A URDF that cannot be made into a model; the message names the element, what was expected
-    and what was got.
+    """A URDF that cannot be converted to a model. The message names the element and states what
+    was expected and what was found.
     """
 
 
 def robot_element(source: str | Path) -> Element:
-    """The robot element of a URDF that is given as text, as a path, or as
-    `package://PACKAGE/path`. A file with xacro elements is expanded by the package `xacro`.
+    """The robot element of a URDF, given as text, as a path, or as `package://PACKAGE/path`. The
+    package `xacro` expands a file with xacro elements.
 
-    Raises UrdfError for what is no URDF, for a package that is not found, and for xacro elements
-    without the package; OSError for a file that cannot be read.
+    Raises UrdfError for a text that is not a URDF, for a package that does not exist, and for
+    xacro elements if the package xacro is missing. Raises OSError for a file that cannot be read.
     """
     return _parsed(urdf_text(source), source)
 
 
 def urdf_text(source: str | Path) -> str:
-    """The text of the URDF that `robot_element` reads; raises as this does."""
+    """The text of the URDF that `robot_element` reads. Raises the same errors."""
     path = urdf_path(source)
     text = _declared_first(str(source) if path is None else _decoded(path))
     if not any(element.tag.startswith("xacro:") for element in _parsed(text, source).iter()):
@@ -59,7 +59,7 @@ def urdf_text(source: str | Path) -> str:
 
 
 def urdf_path(source: str | Path) -> Path | None:
-    """The file of a URDF, None for one that is given as text."""
+    """The file of a URDF, or None if the source is text."""
     text = str(source)
     if not text.strip(BLANK):
         raise UrdfError(f"expected the path of a URDF, or its text, got {text!r}")
@@ -69,20 +69,22 @@ def urdf_path(source: str | Path) -> Path | None:
 
 
 def described(source: str | Path) -> str:
-    """The file of a URDF, or that it is a text, for messages."""
+    """The name of a URDF in messages, which is its file or "the text of the URDF"."""
     return str(urdf_path(source) or "the text of the URDF")
 
 
 def located(uri: str) -> Path:
-    """The file of `package://PACKAGE/path`: in `share/PACKAGE` of AMENT_PREFIX_PATH, in a folder
-    PACKAGE of ROS_PACKAGE_PATH, or in the Python package of that name; raises UrdfError.
+    """The file that `package://PACKAGE/path` refers to. It may be in `share/PACKAGE` on
+    AMENT_PREFIX_PATH, in a folder PACKAGE on ROS_PACKAGE_PATH, or in the Python package with the
+    same name. Raises UrdfError if there is no such file.
     """
     package, _, inner = uri.removeprefix(PACKAGE).partition("/")
     prefixes = [
-        *(Path(p) / "share" for p in _folders("AMENT_PREFIX_PATH")),
+        *(Path(prefix) / "share" for prefix in _folders("AMENT_PREFIX_PATH")),
         *map(Path, _folders("ROS_PACKAGE_PATH")),
     ]
     spec = find_spec(package) if package.isidentifier() else None
+    # ROS first, then an installed Python package
     roots = [prefix / package for prefix in prefixes]
     roots += map(Path, (spec.submodule_search_locations or ()) if spec else ())
     for root in roots:
@@ -99,8 +101,8 @@ def _folders(variable: str) -> list[str]:
 
 
 def _decoded(path: Path) -> str:
-    """The text of a file in the encoding of its byte order mark, or else of its XML declaration,
-    or else in UTF-8.
+    """The text of a file. The byte order mark determines the encoding. Without a mark, the XML
+    declaration determines it. The default is UTF-8.
     """
     data = path.read_bytes()
     encoding = next((name for mark, name in MARKS.items() if data.startswith(mark)), "")
@@ -117,14 +119,15 @@ def _decoded(path: Path) -> str:
 
 
 def _declared_first(text: str) -> str:
-    """The text without byte order mark and zeros at its end; its XML declaration, which many files
-    have after blank lines or comments, comes first and names no encoding.
+    """The text without the byte order mark and trailing zeros. In many files, blank lines or
+    comments precede the XML declaration. The declaration is moved to the beginning, without its
+    encoding.
     """
     return DECLARATION.sub(r'<?xml version="1.0"?>\1', text.lstrip(MARK).rstrip("\0"), count=1)
 
 
 def _expanded(path: Path) -> str:
-    """The URDF that xacro makes of a file, with the defaults of its arguments."""
+    """The URDF that xacro creates from a file, with the default values of the file's arguments."""
     try:
         import xacro
     except ImportError as missing:
@@ -134,14 +137,15 @@ def _expanded(path: Path) -> str:
         ) from missing
     try:
         return xacro.process_file(str(path)).toxml()
-    except Exception as error:  # xacro has exceptions of many kinds, for what the file says
+    except Exception as error:  # xacro raises many types of exceptions for faulty files
         raise UrdfError(f"{path}: xacro: {error}") from error
 
 
 def _parsed(text: str, source: str | Path) -> Element:
-    """The robot element. Namespace prefixes need not be declared, because many URDFs with
-    extensions do not declare them.
+    """The robot element. Namespace prefixes need no declaration, because many URDFs with
+    extensions omit it.
     """
+    # unlike ElementTree's parser, expat without namespace processing accepts undeclared prefixes
     builder, parser = TreeBuilder(), expat.ParserCreate()
     parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = (
         builder.start,

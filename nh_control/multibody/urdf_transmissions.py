@@ -1,4 +1,4 @@
-"""Motors of a URDF's transmissions: rotors that turn with their joints."""
+"""Motors in a URDF's transmissions as rotors that turn with their joints."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from nh_control.multibody.urdf_source import UrdfError
 
 @dataclass(frozen=True)
 class Rotor:
-    """The rotor of the motor of a `joint`: it turns `ratio` times as fast, in rad/s for the
-    joint's rad/s or m/s, and has the `inertia` (kg m^2) about its axis.
+    """The rotor of a `joint`'s motor. It turns `ratio` times as fast as the joint (rad/s per rad/s
+    or m/s). Its `inertia` (kg m^2) is about its axis.
     """
 
     joint: str
@@ -30,9 +30,10 @@ class Rotor:
 def rotors(robot: Element) -> list[Rotor]:
     """The rotors of all `<transmission>` elements with a rotor inertia.
 
-    Inertia and ratio are `rotor_inertia` and `gear_ratio` of an `<actuator>`, of Drake's namespace
-    or of none, with the attribute `value`; without the latter `<mechanicalReduction>` is the
-    ratio, or 1. Raises UrdfError for what is no number, and for a negative inertia.
+    The inertia and ratio are the `value` attributes of `rotor_inertia` and `gear_ratio` in an
+    `<actuator>`, with or without Drake's namespace. Without `gear_ratio`, the ratio is
+    `<mechanicalReduction>`, or 1. Raises UrdfError for text that is not a number, and for a
+    negative inertia.
     """
     with_inertia = list[Rotor]()
     for transmission in robot.findall("transmission"):
@@ -46,35 +47,37 @@ def rotors(robot: Element) -> list[Rotor]:
                 f"{where}: a rotor inertia needs one joint and one actuator, got {len(joints)} "
                 f"and {len(actuators)}"
             )
-        with_inertia.append(Rotor(attribute(joints[0], "name", where), *values[0]))
+        ratio, inertia = values[0]
+        with_inertia.append(Rotor(attribute(joints[0], "name", where), ratio, inertia))
     return with_inertia
 
 
 def rotor_parts(
     rotors: Sequence[Rotor], joints: Sequence[UrdfJoint]
 ) -> tuple[list[Frame], list[Body]]:
-    """Frames and bodies of rotors, on the links that carry the motors: the parents of the joints,
-    along whose axes they turn. The bodies have no mass, because the links' masses contain the
-    motors'.
+    """Frames and bodies of rotors. The rotors are on the links that carry the motors, which are
+    the parents of the joints. They turn about the joint axes. The bodies have no mass, because the
+    masses of the links include the motors.
 
-    The energy is `J (omega_parent . axis + ratio q')^2 / 2`, on a fixed link the reflected inertia
-    `ratio^2 J`. Raises UrdfError for a joint that is unknown or does not have one coordinate.
+    The energy is `J (omega_parent . axis + ratio q')^2 / 2`. On a fixed link, the reflected
+    inertia is `ratio^2 J`. Raises UrdfError for a joint that is unknown or does not have one
+    coordinate.
     """
     known = {joint.name: joint for joint in joints if joint.kind in SCALAR}
-    taken = {link for joint in joints for link in (joint.parent, joint.child)}
+    names_in_use = {link for joint in joints for link in (joint.parent, joint.child)}
     frames, bodies = list[Frame](), list[Body]()
     for rotor in rotors:
         if rotor.joint not in known:
             raise UrdfError(
                 f"transmission of {rotor.joint!r}: a rotor needs a revolute, continuous or "
-                f"prismatic joint, choose of {list(known)}"
+                f"prismatic joint, choose from {list(known)}"
             )
         joint = known[rotor.joint]
         axis = unit_vector(joint.axis, f"joint {joint.name!r}")
         name = f"{joint.name}_rotor"
-        while name in taken:
+        while name in names_in_use:
             name += "_"
-        taken.add(name)
+        names_in_use.add(name)
         ratio = rotor.ratio * (joint.mimic.ratio if joint.mimic else 1.0)
         frames.append(
             revolute(
@@ -86,17 +89,18 @@ def rotor_parts(
                 mimic=Mimic(joint.leader, ratio),
             )
         )
+        # J a a^T has energy along the axis only
         inertia = rotor.inertia * np.outer(axis, axis)
         bodies.append(Body(frames[-1].name, 0.0, inertia=inertia, accept_any_inertia=True))
     return frames, bodies
 
 
 def _values(actuator: Element, where: str) -> tuple[float, float]:
-    """Ratio and inertia of an actuator; without an inertia the ratio is 1."""
+    """Ratio and inertia of an actuator. Without an inertia, the ratio is 1."""
     named = {child.tag.rpartition(":")[2]: child for child in actuator}
     ratio, inertia = 1.0, 0.0
     if (rotor := named.get("rotor_inertia")) is None:
-        return ratio, inertia  # what the ratio is does not matter
+        return ratio, inertia  # the ratio does not matter
     if (reduction := named.get("mechanicalReduction")) is not None and reduction.text:
         (ratio,) = numbers(reduction.text, 1, f"{where}: <mechanicalReduction>")
     if (gear := named.get("gear_ratio")) is not None:

@@ -1,4 +1,4 @@
-"""Wheels, balls and skates of a model that roll or glide on the ground without slipping."""
+"""Wheels, balls and skates that roll or glide on the ground without slipping."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SLIPS = "never", "sideways", "all"
 
 @dataclass(frozen=True, kw_only=True)
 class Rolling(ABC):
-    """A part of a body that touches the `ground` at one place and does not slip there.
+    """A part of a body that touches the `ground` at one place and does not slip at that place.
 
-    `at` is the center of the shape, a point or a frame's origin. The `name` is by default that of
-    the frame. The tree may keep it on the ground, as a planar joint does; otherwise the holonomic
-    constraint `gap(q) = 0` does. With `friction`, the force along the ground is at most `friction
-    * load`, with the `load` (N) that presses onto the ground, and it slips beyond, see
-    `mechanics.contacts.Grip`.
+    The center of the shape is `at`, a point or a frame's origin. The `name` defaults to the
+    frame's name. The tree may hold the part on the ground, for example with a planar joint.
+    Otherwise the holonomic constraint `gap(q) = 0` does. With `friction`, the force along the
+    ground is at most `friction * load`, where the `load` (N) is the force that presses the part
+    onto the ground. Beyond this bound, the part slips (see `mechanics.contacts.Grip`).
     """
 
     at: Point | str = ""
@@ -59,28 +59,31 @@ class Rolling(ABC):
 
     @property
     def frames(self) -> tuple[str, ...]:
-        """The frames whose motion its rows depend on; those that carry them do not count."""
+        """The frames whose motion determines the part's rows, except the frames that carry
+        them.
+        """
         return (self.point.frame,)
 
     @abstractmethod
     def touch(self, k: Kinematics) -> Touch:
-        """The place that touches, at k."""
+        """The place where the part touches the ground in the kinematics k."""
 
     @abstractmethod
     def directions(self, k: Kinematics, touch: Touch) -> ca.SX:
-        """Unit vectors (rows, 3) along the ground in which it does not slip."""
+        """Unit vectors (rows, 3) along the ground in which the part does not slip."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RollingWheel(Rolling):
-    """A wheel or a ball that rolls without slipping: the material that touches the ground moves
-    with it.
+    """A wheel or a ball that rolls without slipping, so that the material that touches the ground
+    moves with the ground.
 
-    The wheel is a disc of this `radius` (m) about an `axis` fixed in the frame, with a knife edge
-    or a rim of the radius `rounding` (m). A `shape` takes its place: a `Sphere` or an
-    `Ellipsoid`. The wheel slips "never", freely "sideways", or in "all" directions as a caster's
-    ball does, which only stays on the ground. Of two wheels on one axle, one slips sideways: its
-    row would follow from that of the other. Raises ValueError for numbers out of range.
+    The wheel is a disc with the given `radius` (m) about an `axis` fixed in the frame. It has a
+    knife edge or a rim rounded with the radius `rounding` (m). A `shape`, which is a `Sphere` or
+    an `Ellipsoid`, replaces the disc. The wheel slips "never", freely "sideways", or in "all"
+    directions. In the last case it only stays on the ground, like a caster ball. If two wheels
+    share an axle, let one of them slip sideways, because its sideways constraint follows from the
+    other wheel's. Raises ValueError for numbers out of range.
     """
 
     radius: float | None = None
@@ -111,16 +114,17 @@ class RollingWheel(Rolling):
         if len(touches) != 1:
             raise ValueError(
                 f"{self}: its shape must touch at one place, a {type(shape).__name__} "
-                f"touches at {len(touches)}; take a Disc, a Sphere or an Ellipsoid"
+                f"touches at {len(touches)}; use a Disc, a Sphere or an Ellipsoid"
             )
         return touches[0]
 
     def directions(self, k: Kinematics, touch: Touch) -> ca.SX:
         if self.slips == "all":
             return ca.SX(0, 3)
+        # a ball has no heading, so the ground's tangents serve as directions
         if self.slips == "never" and not isinstance(self.outline, Disc):
             return touch.tangents
-        # along the track and across it: the rows of a disc do not turn with its heading
+        # unlike fixed tangents, the directions along and across the track turn with the disc
         axis = k.rotation(self.point) @ constant(unit_vector(self.axis, str(self)))
         along = ca.cross(axis, touch.normal)
         along /= ca.norm_2(along)
@@ -132,8 +136,8 @@ class RollingWheel(Rolling):
 
 @dataclass(frozen=True, kw_only=True)
 class Skate(Rolling):
-    """A blade or a passive wheel without mass: a point that glides along the `direction`, fixed in
-    its frame, and not sideways.
+    """A blade or a massless passive wheel. It is a point that glides along the `direction`, which
+    is fixed in its frame, but not sideways.
     """
 
     direction: str | Vector = "x"
@@ -147,5 +151,6 @@ class Skate(Rolling):
 
     def directions(self, k: Kinematics, touch: Touch) -> ca.SX:
         along = k.rotation(self.point) @ constant(unit_vector(self.direction, str(self)))
+        # the direction may tilt out of the ground, but normal x direction is along the ground
         sideways = ca.cross(touch.normal, along)
         return (sideways / ca.norm_2(sideways)).T

@@ -1,3 +1,3 @@
-"""Numerical tools that know nothing of mechanics: Newton's method, compiled functions,
+"""Numerical tools that do not depend on the mechanics: Newton's method, compiled functions,
 progress.
 """

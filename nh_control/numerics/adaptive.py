@@ -1,22 +1,21 @@
-"""Variable step sizes with embedded pairs, on any manifold, by native/adaptive.c, which releases
-the interpreter lock.
+"""Variable step sizes with embedded pairs on any manifold. The loop is in native/adaptive.c, which
+releases the interpreter lock.
 
-A trial of size h gives the next point x1, the field f1 there and the differences e of x1 and the
-embedded solutions. The error is the root mean square of `e_i / s_i` over the stored numbers, `s_i
-= atol_i + rtol max(|x_b|, |x1_b|)`, where |x_b| is the Euclidean norm of the block of numbers that
-contains i. Two embedded solutions with errors a and b have the error `a^2 / sqrt(a^2 + (DAMPING
-b)^2)` [Hairer, Norsett, Wanner: Solving ODEs I, II.10]. A trial is accepted if its error is at
-most 1; the next trial has the size
+A trial of size h returns the next point x1, the field f1 there and the differences e between x1
+and the embedded solutions. The error is the root mean square of `e_i / s_i` over all entries i,
+with `s_i = atol_i + rtol max(|x_b|, |x1_b|)`. Here, |x_b| is the Euclidean norm of the block that
+contains entry i. Two embedded solutions with errors a and b have the error
+`a^2 / sqrt(a^2 + (DAMPING b)^2)` [Hairer, Norsett, Wanner: Solving ODEs I, II.10]. A trial is
+accepted if its error is at most 1. The next trial has the size
 
     h <- SAFETY (1 / error)^EXPONENT h,     EXPONENT = 1 / (1 + min(p, p~))    [celledoni2021] (33)
 
-with a factor between LEAST and MOST, and without growth after a rejected trial.
+where the factor is between LEAST and MOST, and at most 1 after a rejected trial.
 """
 
 from __future__ import annotations
 
 import ctypes
-import math
 import threading
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
@@ -31,11 +30,11 @@ from nh_control.numerics.virtual_machine import FunctionData
 SAFETY = 0.9
 LEAST = 0.2
 MOST = 10.0
-"""Limits of the ratio of successive step sizes, see above."""
+"""Maximum ratio of successive step sizes; LEAST is the minimum."""
 DAMPING = 0.1
 STATUS = ("UNFINISHED", "FINISHED", "STOPPED", "UNDERFLOWN")
-"""Results of a call: no room for more steps, the end of the time span, a terminal event, or a step
-size below ten times the spacing of numbers at t.
+"""Results of a call: the arrays are full, the time span is finished, a terminal event has
+occurred, or the step size is below ten times the spacing of floating-point numbers at t.
 """
 UNFINISHED, FINISHED, STOPPED, UNDERFLOWN = range(4)
 CONTROL = ("TIME", "END", "SIZE", "LARGEST", "RTOL", "ERROR")
@@ -63,11 +62,12 @@ def definitions() -> str:
 
 
 Blocks: TypeAlias = Sequence[Sequence[int]]
-"""Indices of the numbers of each block."""
+"""The indices of the entries in each block."""
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, ctypes.c_longlong)
+_START = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 _POINTS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_longlong, *[ctypes.c_void_p] * 4)
-"""Function types that release the interpreter lock; functions of `ctypes.PyDLL` do not."""
+"""Function types that release the interpreter lock, unlike `ctypes.PyDLL` functions."""
 
 
 class _EquationData(ctypes.Structure):
@@ -78,18 +78,18 @@ class _EquationData(ctypes.Structure):
         ("n_blocks", ctypes.c_int),
         *((name, ctypes.c_void_p) for name in ("blocks", "places")),
         ("exponent", ctypes.c_double),
-        *((name, FunctionData) for name in ("trial", "point", "events")),
+        *((name, FunctionData) for name in ("trial", "point", "events", "start")),
     ]
 
 
 class Arrays:
-    """The arrays of one run, with room for `room` steps: an attribute for each name in ARRAYS (in
-    small letters), `counts`, and `list`, their addresses.
+    """The arrays for a run of up to `capacity` steps: an attribute for each name in ARRAYS (in
+    lower case), `counts`, and the `list` of their addresses.
     """
 
-    def __init__(self, sizes: Mapping[str, int], room: int):
+    def __init__(self, sizes: Mapping[str, int], capacity: int):
         nx, n_events, n_dense = sizes["N_X"], sizes["N_EVENTS"], sizes["N_DENSE"]
-        self.room = room
+        self.capacity = capacity
         self.counts = np.zeros(len(COUNTS), dtype=np.int64)
         self.x, self.x1, self.atol = (np.zeros(nx) for _ in range(3))
         self.f, self.f1 = np.zeros(sizes["N_F"]), np.zeros(sizes["N_F"])
@@ -97,21 +97,25 @@ class Arrays:
         self.errors, self.dense = np.zeros((sizes["N_ERRORS"], nx)), np.zeros(n_dense)
         self.control = np.zeros(len(CONTROL))
         self.directions, self.limits, self.seen = (np.zeros(n_events) for _ in range(3))
-        self.times, self.states = np.zeros(room + 1), np.zeros((room + 1, nx))
-        self.curves, self.values = np.zeros((room, n_dense)), np.zeros((room + 1, n_events))
+        self.times, self.states = np.zeros(capacity + 1), np.zeros((capacity + 1, nx))
+        self.curves, self.values = (
+            np.zeros((capacity, n_dense)),
+            np.zeros((capacity + 1, n_events)),
+        )
         self.list = (ctypes.c_void_p * len(ARRAYS))(
             *(getattr(self, name.lower()).ctypes.data for name in ARRAYS)
         )
 
 
 class AdaptiveSteps:
-    """The loop around three CasADi functions on column vectors.
+    """The step loop, which calls four CasADi functions of column vectors.
 
-    `nh_trial(x, f, u, p, h) -> (x1, f1, e, dense)` has the field f at x and the differences e
-    (embedded solutions, N_X); `nh_point(x, dense, theta)` interpolates between x (theta = 0) and
-    x1 (theta = 1); `nh_events(t, x, u, p)` gives the event values. `blocks` contains the indices
-    of the numbers in each block of the error norm, see above, and `order` is min(p, p~) or its
-    replacement.
+    `nh_trial(x, f, u, p, h) -> (x1, f1, e, dense)` takes the field f at x and returns the
+    differences e (embedded solutions, N_X). `nh_point(x, dense, theta)` interpolates between x
+    (theta = 0) and x1 (theta = 1). `nh_events(t, x, u, p)` returns the event values.
+    `nh_start(x, f, u, p, h)` returns the field and the rate of x at `tau(h f) . x`. `blocks`
+    contains the indices of the entries in each block of the error norm (see the module's
+    docstring), and `order` is min(p, p~) or its replacement.
     """
 
     def __init__(
@@ -120,10 +124,11 @@ class AdaptiveSteps:
         trial: ca.Function,
         point: ca.Function,
         events: ca.Function,
+        start: ca.Function,
         blocks: Blocks,
         order: int,
     ):
-        self._functions = (trial, point, events)
+        self._functions = (trial, point, events, start)
         self._name, self._blocks, self._exponent = name, blocks, 1 / (1 + order)
         self.sizes = {
             "N_X": trial.size1_in(0),
@@ -137,70 +142,74 @@ class AdaptiveSteps:
         self._compiled = Functions(name, self._functions)
         self._of_thread = threading.local()
 
+    def start(self, arrays: Arrays) -> int:
+        """Set arrays.f to the field at arrays.x and, if control[SIZE] is 0, choose the size of the
+        first trial [Hairer, Norsett, Wanner: Solving ODEs I, II.4]. Returns the number of field
+        evaluations.
+        """
+        return _START(("nh_adaptive_start", library()))(self._equation, arrays.list)
+
     def run(self, arrays: Arrays) -> int:
-        """Step from arrays.x at control[TIME] until the end, a terminal event, a failure or the
-        end of the room; returns the status.
+        """Step from arrays.x at control[TIME] until the time span is finished, a terminal event
+        occurs, a step fails or the arrays are full, and return the status.
 
         Step k = 1 ... counts[STORED] ends at times[k] in states[k] with the event values values[k]
-        and the dense output curves[k - 1]; row 0 is the start. The next call continues from x, f,
-        control and seen.
+        and the dense output curves[k - 1]; row 0 contains the initial values. The next call
+        continues from x, f, control and seen.
         """
         run = _RUN(("nh_adaptive", library()))
-        return run(self._equation, arrays.list, arrays.counts.ctypes.data, arrays.room)
+        return run(self._equation, arrays.list, arrays.counts.ctypes.data, arrays.capacity)
 
     def points(self, starts: np.ndarray, curves: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        """Return points (n, N_X) at fractions theta (n) of steps with starts (n, N_X) and dense
-        outputs (n, N_DENSE).
+        """Return the points (n, N_X) at fractions theta (n) of steps that begin at `starts`
+        (n, N_X) and have the dense outputs `curves` (n, N_DENSE).
         """
         starts, curves, theta = (np.ascontiguousarray(a) for a in (starts, curves, theta))
         points = np.empty_like(starts)
-        addresses = (a.ctypes.data for a in (starts, curves, theta, points))
-        _POINTS(("nh_points", library()))(self._equation, len(theta), *addresses)
+        _POINTS(("nh_points", library()))(
+            self._equation,
+            len(theta),
+            starts.ctypes.data,
+            curves.ctypes.data,
+            theta.ctypes.data,
+            points.ctypes.data,
+        )
         return points
 
     @property
     def _equation(self) -> int:
         """The address of the equation with this thread's functions."""
         if not hasattr(self._of_thread, "data"):
-            functions = [
-                self._compiled.function(name) for name in ("nh_trial", "nh_point", "nh_events")
-            ]
+            trial, point, events, start = (
+                self._compiled.function(function.name()) for function in self._functions
+            )
             blocks = np.array([len(block) for block in self._blocks], dtype=np.int32)
             places = np.array([i for block in self._blocks for i in block], dtype=np.int32)
-            names = "N_X", "N_F", "N_ERRORS", "N_DENSE", "N_EVENTS"
             self._of_thread.data = _EquationData(
-                *(self.sizes[name] for name in names),
-                *(len(blocks), blocks.ctypes.data, places.ctypes.data),
-                *(self._exponent, *functions),
+                n_x=self.sizes["N_X"],
+                n_f=self.sizes["N_F"],
+                n_errors=self.sizes["N_ERRORS"],
+                n_dense=self.sizes["N_DENSE"],
+                n_events=self.sizes["N_EVENTS"],
+                n_blocks=len(blocks),
+                blocks=blocks.ctypes.data,
+                places=places.ctypes.data,
+                exponent=self._exponent,
+                trial=trial,
+                point=point,
+                events=events,
+                start=start,
             )
-            self._of_thread.kept = functions, blocks, places
+            # the structure contains only addresses
+            self._of_thread.references = trial, point, events, start, blocks, places
         return ctypes.addressof(self._of_thread.data)
 
 
-def weighted_error(
-    e: np.ndarray,
-    points: Sequence[np.ndarray],
-    atol: np.ndarray,
-    rtol: float,
-    blocks: Blocks,
-) -> float:
-    """Return the root mean square of `e_i / (atol_i + rtol max |x_b|)` with the largest norm of
-    the points x, see above; the order of summation is that of native/adaptive.c.
-    """
-    total = 0.0
-    for block in blocks:
-        rows = list(block)
-        size = rtol * math.sqrt(max(sum(v * v for v in x[rows].tolist()) for x in points))
-        for part, absolute in zip(e[rows].tolist(), atol[rows].tolist()):
-            relative = part / (absolute + size)
-            total += relative * relative
-    return math.sqrt(total / sum(map(len, blocks)))
-
-
 def crossings(g: np.ndarray, g1: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    """Return the events whose value crosses or reaches zero between g and g1 in their direction:
-    rising for a positive direction, falling for a negative one, both for zero. A zero at the start
-    does not count.
+    """Return which events cross or reach zero between g and g1 in their direction: rising for a
+    positive direction, falling for a negative direction, and either for direction zero. An event
+    that is zero in g does not count.
     """
+    # reaching zero counts, but leaving zero does not
     up, down = (g < 0) & (g1 >= 0), (g > 0) & (g1 <= 0)
     return (up & (directions >= 0)) | (down & (directions <= 0))

@@ -1,4 +1,4 @@
-"""Work in the background: threads of this process that compile while others already step."""
+"""Background work: some threads of this process compile while others take steps."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from queue import Empty, Queue
 log = logging.getLogger(__name__)
 
 THREADS = min(4, max(1, (os.cpu_count() or 1) - 1))
-"""Largest number of threads, which leaves one processor to the others."""
+"""Maximum number of threads. It leaves one processor for other threads."""
 
 _Job = tuple[Callable[[], None], Future[None]]
 
 
 class Background:
-    """A queue of jobs, and the threads that run them, which start with the first jobs.
+    """A queue of jobs, and the threads that run them. Threads are started for the first jobs.
 
-    At the end of the process, jobs that have not begun are dropped and subprocesses of `run` are
-    killed.
+    When the process exits, jobs that have not begun are dropped, and subprocesses started by `run`
+    are killed.
     """
 
     def __init__(self) -> None:
@@ -34,10 +34,11 @@ class Background:
         self._lock, self._is_closed = threading.Lock(), False
 
     def submit(self, job: Callable[[], None]) -> Future[None]:
-        """Run a job soon. An exception that it raises is logged."""
+        """Add a job to the queue. If the job raises an exception, the exception is logged."""
         future = Future[None]()
         self._jobs.put((job, future))
         with self._lock:
+            # threads start on demand
             if len(self._threads) < THREADS:
                 self._threads.append(threading.Thread(target=self._work, daemon=True))
                 self._threads[-1].start()
@@ -48,7 +49,9 @@ class Background:
         self._jobs.join()
 
     def run(self, command: Sequence[str]) -> None:
-        """Run a program. Raises CalledProcessError, with its output, if it fails."""
+        """Run a program; raises CalledProcessError, with the program's error output, if it
+        fails.
+        """
         with self._lock:
             if self._is_closed:
                 raise subprocess.CalledProcessError(-signal.SIGKILL, command, stderr="at the end")
@@ -57,7 +60,7 @@ class Background:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 text=True,
-                start_new_session=True,  # Ctrl-C is for this process
+                start_new_session=True,  # so that Ctrl-C reaches only this process
             )
             self._processes.add(process)
         _, errors = process.communicate()
@@ -68,7 +71,7 @@ class Background:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the process ends."""
+        """Whether the process is exiting."""
         return self._is_closed
 
     def close(self) -> None:
@@ -76,6 +79,7 @@ class Background:
         with self._lock:
             self._is_closed = True
             for process in self._processes:
+                # the compiler and its children
                 os.killpg(process.pid, signal.SIGKILL)
         self._drop()
         for thread in self._threads:
@@ -96,21 +100,21 @@ class Background:
             try:
                 job()
             except Exception:
-                log.exception("a job in the background failed")
+                log.exception("a background job failed")
             future.set_result(None)
             self._jobs.task_done()
 
 
 def _end() -> None:
-    """The job that wakes a thread at the end of the process."""
+    """The job that wakes up a thread when the process exits."""
 
 
 background = Background()
-"""The queue of this process."""
+"""This process's queue."""
 
 
 def _renew() -> None:
-    """A forked process has none of the threads, and therefore a queue of its own."""
+    """Create a new queue in a forked process, because threads do not survive a fork."""
     global background
     background = Background()
 

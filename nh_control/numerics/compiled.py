@@ -1,6 +1,6 @@
-"""CasADi functions compiled to C in the background, cached by content, and called on shared
-buffers; CasADi's virtual machine until they are compiled and where there is no compiler. Matrices
-are stored row by row in both cases.
+"""CasADi functions that are translated to C, compiled in the background, cached by content, and
+called on shared buffers. Until they are compiled, or if there is no compiler, CasADi's virtual
+machine evaluates them. Matrices are stored row by row in both cases.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import logging
 import os
 import platform
 import shutil
-import stat
 import subprocess
 import tempfile
 import threading
@@ -29,28 +28,30 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nh_control.numerics import generated_c, straight_line
+from nh_control.numerics import generated_c, instructions, lane_code, straight_line
 from nh_control.numerics.background import background
+from nh_control.numerics.cache_folder import SLOWER, cache_directory, cannot_use, is_private
 from nh_control.numerics.expressions import require_expressions
-from nh_control.numerics.generated_c import by_rows, source
+from nh_control.numerics.generated_c import by_rows
 from nh_control.numerics.virtual_machine import FunctionData, routine, virtual_function
 
 log = logging.getLogger(__name__)
 
 FLAGS = ("-fPIC", "-shared", "-ffp-contract=off", "-fno-semantic-interposition")
-"""No -ffast-math and no contraction: the results do not depend on the processor's vector units.
-Functions of a library call each other directly, not by its table of symbols.
+"""Without -ffast-math and contraction, results do not depend on the processor's vector units.
+Functions in a library call each other directly, not through the symbol table.
 """
 POLL_S = 0.02
-"""Period of asking whether another process has compiled a library."""
+"""Period (s) at which a process checks whether another one has compiled a library."""
 SMALL = 16_000
-"""Number of instructions up to which -O2 is used: steps of small systems are a fifth faster than
-with -O1, but large straight-line functions take minutes.
+"""Maximum number of instructions for which -O2 is used. -O2 makes steps of small systems a fifth
+faster than -O1, but takes minutes to compile large straight-line functions.
 """
 
 LARGE, INSTRUCTION_S = 100_000, 5e-5
-"""Number of instructions above which -Og is used, as fast there and compiled in three quarters of
-the time, and a warning tells how long that takes, and the time for one.
+"""Number of instructions above which -Og is used, and the compile time (s) per instruction, from
+which a warning estimates the total time. For such functions, code compiled with -Og is as fast as
+with -O1 and compiles in three quarters of the time.
 """
 LONG_COMPILATION = (
     "compiling %s, of %d instructions, takes about %.0f s of a processor; meanwhile CasADi's "
@@ -59,63 +60,13 @@ LONG_COMPILATION = (
 )
 
 
-def cache_directory() -> Path:
-    """The cache: `$NH_CONTROL_CACHE`, `$XDG_CACHE_HOME/nh_control` or `~/.cache/nh_control`."""
-    if chosen := os.environ.get("NH_CONTROL_CACHE"):
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nh_control"
-
-
-@cache
-def is_private(folder: Path) -> bool:
-    """Whether the cache `folder` is safe: it belongs to this user, and nobody else can write into
-    it. A missing folder is made with mode 0700. The reason of a refusal is logged once.
-    """
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.stat()
-    except OSError as error:
-        _cannot_use(folder, str(error))
-        return False
-    if status.st_uid != os.geteuid():
-        _cannot_use(folder, f"it belongs to user {status.st_uid}, not to {os.geteuid()}")
-    elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        _cannot_use(
-            folder,
-            f"others may write into it (mode {stat.S_IMODE(status.st_mode):o}), and what lies "
-            f"there is loaded and run; delete it, or trust it and `chmod 700 {folder}`",
-        )
-    else:
-        return True
-    return False
-
-
-SLOWER = "1.4 to 8 times slower"
-"""Steps without a compiler, measured by test/benchmark/without_compiler.py."""
-
-_unusable: set[Path] = set()
-
-
-def _cannot_use(folder: Path, problem: str) -> None:
-    """Log that functions are not compiled, once for a folder."""
-    if folder not in _unusable:
-        _unusable.add(folder)
-        log.warning(
-            "cannot use the cache %s: %s; using CasADi's virtual machine, steps are %s "
-            "($NH_CONTROL_CACHE moves the cache)",
-            folder,
-            problem,
-            SLOWER,
-        )
-
-
 @cache
 def compiler() -> str | None:
-    """Path of the C compiler: `$NH_CONTROL_CC` (empty: none), else `$CC`, else cc, gcc or clang;
-    None is logged once.
+    """The path of the C compiler: `$NH_CONTROL_CC` (if empty, no compiler is used), else `$CC`,
+    else cc, gcc or clang. If there is none, the result is None, and this is logged once.
     """
-    wanted = os.environ.get("NH_CONTROL_CC", os.environ.get("CC"))
-    candidates = ("cc", "gcc", "clang") if wanted is None else (wanted,)
+    chosen = os.environ.get("NH_CONTROL_CC", os.environ.get("CC"))
+    candidates = ("cc", "gcc", "clang") if chosen is None else (chosen,)
     paths = (shutil.which(name) for name in candidates if name)
     path = next(filter(None, paths), None)
     if path is None:
@@ -134,13 +85,14 @@ def _compiler_version(path: str) -> str:
 
 
 class Native:
-    """The shared library made from CasADi `functions` and further C text.
+    """The shared library that contains CasADi `functions` and additional C text.
 
-    It is looked up in the cache, if that is private, by the hash of its functions, flags, compiler
-    and processor type. Otherwise it is compiled there in the background, under a lock, so that two
-    processes compile it once, and moved into place atomically. `library` is None until then, and
-    stays None where that is not possible. For each function f there is `call_f(in0, ..., out0,
-    ...)` on dense doubles, matrices row by row, and `function_f`, see `generated_c.source`.
+    If the cache is private, the library is looked up there by the hash of its functions, flags,
+    compiler and processor type. If it is not found, it is compiled in the background and stored
+    atomically. A lock ensures that two processes compile it only once. `library` is None until the
+    library is loaded, and remains None if this is not possible. Each function f has a routine
+    `call_f(in0, ..., out0, ...)` on dense doubles, with matrices stored row by row, and a
+    `function_f` (see `generated_c.source`). A different `generate` writes different C text.
     """
 
     def __init__(
@@ -149,6 +101,7 @@ class Native:
         functions: Sequence[ca.Function],
         more_c: str = "",
         flags: tuple[str, ...] = (),
+        generate: Callable[[Sequence[ca.Function]], str] = generated_c.source_by_rows,
     ):
         require_expressions(name, functions)
         self.library: ctypes.PyDLL | None = None
@@ -156,12 +109,13 @@ class Native:
         path, folder = compiler(), cache_directory()
         if path is None or not is_private(folder):
             return
+        # larger functions are compiled with less optimization
         size = sum(map(_instructions, functions))
         level = "-O2" if size <= SMALL else "-O1" if size <= LARGE else "-Og"
         command = (path, level, *FLAGS, *flags)
-        # C text follows from the functions, and takes much longer to generate than these words
+        # hash the functions instead of their C text, which takes much longer to generate
         key = [more_c, *(f.serialize() for f in functions), *command, _compiler_version(path)]
-        key += [platform.machine(), ca.CasadiMeta.version(), _generator()]
+        key += [platform.machine(), ca.CasadiMeta.version(), _generator(), generate.__name__]
         digest = hashlib.sha256("\0".join(key).encode()).hexdigest()[:24]
         self.path = folder / f"{name}-{digest}.so"
         if _intact(self.path):
@@ -171,12 +125,12 @@ class Native:
             log.warning("cached %s is damaged: compiling it again", self.path)
         if size > LARGE:
             log.warning(LONG_COMPILATION, self.path.stem, size, size * INSTRUCTION_S, SLOWER)
-        make = partial(self._make, list(functions), more_c, command)
+        make = partial(self._make, lambda: generate(functions) + more_c, command)
         self._compiling = background.submit(make)
 
     def when_ready(self, call: Callable[[ctypes.PyDLL], object]) -> None:
-        """Call `call(library)` once the library is loaded: now, or later by another thread; never
-        where it cannot be compiled.
+        """Call `call(library)` once the library is loaded. This happens immediately, later in
+        another thread, or never if the library cannot be compiled.
         """
         if self.library is not None:
             call(self.library)
@@ -186,26 +140,25 @@ class Native:
             )
 
     def wait(self) -> ctypes.PyDLL | None:
-        """The library, once it is compiled."""
+        """Wait until the library is compiled, and return it, or None if that failed."""
         if self._compiling is not None:
             self._compiling.result()
         return self.library
 
-    def _make(
-        self, functions: Sequence[ca.Function], more_c: str, command: tuple[str, ...]
-    ) -> None:
+    def _make(self, text: Callable[[], str], command: tuple[str, ...]) -> None:
         try:
-            text = source([by_rows(f) for f in functions]) + more_c
-            _compile(text, command, self.path)
+            _compile(text(), command, self.path)
             self._load()
         except OSError as error:
             if not background.is_closed:
-                _cannot_use(self.path.parent, str(error))
+                cannot_use(self.path.parent, str(error))
         except subprocess.CalledProcessError as error:
             if not background.is_closed:
                 log.warning(
                     "%s failed on %s (%s): using CasADi's virtual machine",
-                    *(command[0], self.path.stem, error.stderr.strip()[-500:]),
+                    command[0],
+                    self.path.stem,
+                    error.stderr.strip()[-500:],
                 )
 
     def _load(self) -> None:
@@ -213,26 +166,28 @@ class Native:
 
 
 def wait_for_compiler() -> None:
-    """Wait until all functions of this process are compiled."""
+    """Wait until all functions in this process are compiled."""
     background.wait()
 
 
 @cache
 def _generator() -> str:
-    """The code that generates C text."""
-    return "".join(map(inspect.getsource, (generated_c, straight_line)))
+    """The source of the modules that generate C text, which is part of the cache key."""
+    writers = (generated_c, instructions, lane_code, straight_line)
+    sources = map(inspect.getsource, writers)
+    return "".join((*sources, lane_code.vectors()))
 
 
 def _instructions(f: ca.Function) -> int:
-    """Instructions of a function and of the functions that it calls."""
+    """Number of instructions in a function and the functions that it calls."""
     called = f.find_functions() if f.is_a("SXFunction") else ()
     return sum(each.n_instructions() for each in (f, *called))
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """A context in which no other process has the lock `path`. Raises OSError if this process ends
-    meanwhile.
+def locked(path: Path) -> Iterator[None]:
+    """A context in which this process holds the lock `path`. Raises OSError if the process exits
+    while waiting for the lock.
     """
     with open(path, "w") as lock:
         while True:
@@ -246,13 +201,13 @@ def _locked(path: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            fcntl.flock(lock, fcntl.LOCK_UN)  # forked processes have the file open, too
+            fcntl.flock(lock, fcntl.LOCK_UN)  # because forked processes also have the file open
 
 
 @contextmanager
 def _scratch_folder(parent: Path) -> Iterator[Path]:
-    """A folder for the time of a context. At the end of the process it is removed after the
-    compiler was killed; a TemporaryDirectory may be removed while the compiler still writes.
+    """A temporary folder. When the process exits, the folder is removed after the compiler is
+    killed, whereas a TemporaryDirectory may be removed while the compiler is still writing.
     """
     folder = Path(tempfile.mkdtemp(dir=parent))
     try:
@@ -262,21 +217,22 @@ def _scratch_folder(parent: Path) -> Iterator[Path]:
 
 
 def _compile(source: str, command: tuple[str, ...], target: Path) -> None:
-    with _locked(target.with_suffix(".lock")):
+    with locked(target.with_suffix(".lock")):
         if _intact(target):
             return
         with _scratch_folder(target.parent) as scratch:
             c_file, so_file = scratch / "functions.c", scratch / "functions.so"
             c_file.write_text(source)
             background.run([*command, "-o", str(so_file), str(c_file), "-lm"])
+            # append the hash of the library (see `_intact`)
             library = so_file.read_bytes()
             so_file.write_bytes(library + hashlib.sha256(library).digest())
             os.replace(so_file, target)
 
 
 def _intact(target: Path) -> bool:
-    """Whether the file ends with the hash of the text before it: loading a library that was cut
-    off would kill the process.
+    """Whether the file ends with the hash of the preceding content. Loading a truncated library
+    would crash the process.
     """
     try:
         content = target.read_bytes()
@@ -286,8 +242,8 @@ def _intact(target: Path) -> bool:
 
 
 class _Evaluator(threading.local):
-    """One thread's arrays for a function and `run()`, which evaluates it on them: natively, or in
-    CasADi's virtual machine.
+    """Each thread's arrays for a function, and `run()`, which evaluates the function on these
+    arrays natively or in CasADi's virtual machine.
     """
 
     def __init__(
@@ -297,6 +253,7 @@ class _Evaluator(threading.local):
         dense: Callable[[], ca.Function],
     ):
         self.inputs: list[np.ndarray] = [np.zeros(f.size1_in(k)) for k in range(f.n_in())]
+        # the buffers are fixed: a call copies only numbers
         self.outputs: list[np.ndarray] = [np.zeros(f.size_out(k)) for k in range(f.n_out())]
         if native is not None:
             self.run = partial(
@@ -304,7 +261,7 @@ class _Evaluator(threading.local):
                 *(ctypes.c_void_p(array.ctypes.data) for array in (*self.inputs, *self.outputs)),
             )
             return
-        self._buffer: Any  # CasADi's type hints ask for a size, which a memoryview already has
+        self._buffer: Any  # CasADi's type hints require a size, which a memoryview has
         self._buffer, self.run = dense().buffer()
         for k, array in enumerate(self.inputs):
             self._buffer.set_arg(k, array.data)
@@ -313,23 +270,32 @@ class _Evaluator(threading.local):
 
 
 class Functions:
-    """CasADi functions of column vectors, called by name as
+    """CasADi functions of column vectors, which are called by name as
     `f(name, *vectors) -> tuple of new (rows, columns) arrays`.
 
     Vectors have shape (n,). Wrong argument shapes raise ValueError. CasADi's virtual machine
-    evaluates the functions, and compiled code takes over between two calls when it is ready. With
-    `compiled=False`, or without a compiler, the virtual machine remains. `more_c` is C text that
-    is compiled with the functions.
+    evaluates the functions until compiled code is ready, which then takes over between two calls.
+    With `compiled=False`, or without a compiler, the virtual machine remains in use. `more_c` is C
+    text that is compiled with the functions. With `share`, common subexpressions are shared; the
+    search for them takes 10 us per instruction.
     """
 
     def __init__(
-        self, name: str, functions: Sequence[ca.Function], more_c: str = "", compiled: bool = True
+        self,
+        name: str,
+        functions: Sequence[ca.Function],
+        more_c: str = "",
+        compiled: bool = True,
+        share: bool = True,
     ):
         require_expressions(name, functions)
+        self._share = share
         self._functions = {f.name(): f for f in functions}
+        # bound calls, which are dropped when compiled code takes over
         self._calls = dict[str, Callable[..., tuple[np.ndarray, ...]]]()
         self._dense = dict[str, ca.Function]()
-        self._native = Native(name, functions, more_c) if compiled else None
+        generate = generated_c.source_by_rows if share else generated_c.source_without_sharing
+        self._native = Native(name, functions, more_c, generate=generate) if compiled else None
         self.when_ready(lambda _: self._calls.clear())
 
     def __call__(self, name: str, *args: ArrayLike) -> tuple[np.ndarray, ...]:
@@ -339,15 +305,15 @@ class Functions:
         return call(*args)
 
     def direct(self, name: str) -> _Evaluator:
-        """A function with its own arrays `inputs` and `outputs` and `run()`, without checks, for
-        fast loops of one thread; waits until it is compiled.
+        """A function with separate arrays `inputs` and `outputs` and a method `run()`, without
+        checks, for fast loops in one thread. Waits until the function is compiled.
         """
         if self._native is not None:
             self._native.wait()
         return self._evaluator(self._functions[name])
 
     def size_in(self, name: str, k: int) -> int:
-        """Numbers that the function takes as its argument k."""
+        """Number of entries of the function's argument k."""
         return int(self._functions[name].size1_in(k))
 
     @property
@@ -356,13 +322,13 @@ class Functions:
         return self._library is not None
 
     def __getitem__(self, name: str) -> Any:
-        """A routine of `more_c`, when it is compiled."""
+        """A routine from `more_c`; raises KeyError until it is compiled."""
         if self._library is None:
             raise KeyError(f"{name} is not compiled")
         return self._library[name]
 
     def when_ready(self, call: Callable[[ctypes.PyDLL], object]) -> None:
-        """Call `call(library)` once the functions are compiled, see `Native.when_ready`."""
+        """Call `call(library)` once the functions are compiled (see `Native.when_ready`)."""
         if self._native is not None:
             self._native.when_ready(call)
 
@@ -372,8 +338,8 @@ class Functions:
         return tuple(self._functions)
 
     def function(self, name: str) -> FunctionData:
-        """The function for native code of one thread, in the virtual machine until it is
-        compiled.
+        """The function for native code in one thread. The virtual machine evaluates the function
+        until it is compiled.
         """
         if self._library is not None:
             return FunctionData(routine(self._library, f"function_{name}"))
@@ -386,9 +352,9 @@ class Functions:
         return None if self._native is None else self._native.library
 
     def _in_rows(self, name: str) -> ca.Function:
-        """The function as the virtual machine evaluates it."""
+        """The function in the form that the virtual machine evaluates."""
         if name not in self._dense:
-            self._dense[name] = by_rows(self._functions[name], dense=True)
+            self._dense[name] = by_rows(self._functions[name], dense=True, share=self._share)
         return self._dense[name]
 
     def _evaluator(self, f: ca.Function) -> _Evaluator:
@@ -403,13 +369,13 @@ class Functions:
             if len(args) != len(inputs):
                 raise ValueError(f"{f.name()}: expected {len(inputs)} arguments, got {len(args)}")
             for k, (array, value) in enumerate(zip(inputs, args)):
-                given = np.asarray(value)
-                if given.shape != array.shape and (given.shape or array.shape != (1,)):
+                argument = np.asarray(value)
+                if argument.shape != array.shape and (argument.shape or array.shape != (1,)):
                     raise ValueError(
                         f"{f.name()}: argument {f.name_in(k)!r} must have shape {array.shape}, "
-                        f"got {given.shape}"
+                        f"got {argument.shape}"
                     )
-                array[...] = given
+                array[...] = argument
             evaluator.run()
             return tuple([a.copy() for a in evaluator.outputs])
 

@@ -1,22 +1,24 @@
-"""The rows of contacts with Coulomb friction; `native/contact_problem.h` finds their impulses.
+"""The equations for contacts with Coulomb friction, which `native/contact_problem.h` solves.
 
     w = G x + b
     normal:    x_n w_n = kappa,                     x_n, w_n > 0
     friction:  (beta, g) o (psi, s) = (kappa, 0),   beta > |g|,  psi > |s|
 
-x are impulses (N s), w the velocities (m/s) that go with them, contact by contact: one normal pair
-(x_n, w_n), or none, and k = 0, 1 or 2 tangents, g of x and the slip s of w. `beta = mu x_n`
-(Coulomb) or a given bound (N s), and `(beta, g) o (psi, s) = (beta psi + g . s, beta s + psi g)`.
-So friction is opposite to the slip and dissipates the most, exactly for kappa = 0, and slip does
-not push bodies apart. kappa (J) is the height of the barrier: a contact at rest under the impulse
-x_n opens with `kappa / x_n`, one that sticks at the load t = |g| / beta creeps at
+x contains the impulses (N s), and w the velocities (m/s) conjugate to them. A contact has one
+normal pair (x_n, w_n) or none, and k = 0, 1 or 2 tangents with the friction impulse g in x and the
+slip velocity s in w. `beta = mu x_n` (Coulomb) or a constant bound (N s), and
+`(beta, g) o (psi, s) = (beta psi + g . s, beta s + psi g)`. Therefore, friction is opposite to the
+slip velocity and, for kappa = 0, dissipates as much energy as possible. Slip does not push bodies
+apart. kappa (J) is the height of the barrier: a contact at rest under the impulse x_n opens at the
+speed `kappa / x_n`, and a sticking contact with the load t = |g| / beta creeps at the speed
 `kappa t / (beta (1 - t^2))`.
 
-Far from the central path each iteration solves the linearization in the scaling W with
-`W (beta, g) = W^{-1} (psi, s) = l`, in which both are alike [nesterov1998], towards a part of the
-mean product; near it, that of the equations as they are, which ends quadratically. Predictions, as
-in Mehrotra's method, run into the boundary where impulses are redundant: of 300 random
-problems 23 were not solved with them, three, of kappa <= 1e-10 at some 10 m/s, without.
+Far from the central path, each iteration solves the linearization in the scaling W with
+`W (beta, g) = W^{-1} (psi, s) = l`, in which both are equal [nesterov1998]. The target is a
+fraction of the mean product. Near the path, each iteration solves the linearization of the
+unscaled equations, which converges quadratically. Predictions as in Mehrotra's method run into the
+boundary if impulses are redundant. Of 300 random problems, 23 were not solved with predictions,
+and three without. These three had kappa <= 1e-10 at about 10 m/s.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ from typing import NamedTuple
 
 
 class Block(NamedTuple):
-    """Rows of one contact: that of its normal, -1 for none, the first of its k tangents, and the
-    place of its psi, -1 without tangents.
+    """The rows for a contact: the row for its normal (-1 for none), the first row for its k
+    tangents, and the index of its psi (-1 without tangents).
     """
 
     normal: int
@@ -42,7 +44,9 @@ class Block(NamedTuple):
 
 
 def blocks(shapes: Sequence[tuple[bool, int]]) -> tuple[Block, ...]:
-    """The rows, one after another, of contacts: whether each has a normal, and its tangents."""
+    """The consecutive blocks for contacts. Each shape says whether the contact has a normal, and
+    how many tangents it has.
+    """
     result, row, psi = list[Block](), 0, 0
     for has_normal, k in shapes:
         result.append(Block(row if has_normal else -1, row + has_normal, k, psi if k else -1))
@@ -51,10 +55,10 @@ def blocks(shapes: Sequence[tuple[bool, int]]) -> tuple[Block, ...]:
 
 
 def impulse_count(blocks: Sequence[Block]) -> int:
-    """Number of impulses x."""
+    """The number of impulses x."""
     return sum(block.rows for block in blocks)
 
 
 def slip_count(blocks: Sequence[Block]) -> int:
-    """Number of slip bounds psi: one for each contact with tangents."""
+    """The number of slip bounds psi, one for each contact with tangents."""
     return sum(block.k > 0 for block in blocks)

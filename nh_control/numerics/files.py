@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -8,25 +8,37 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
-
 
 @contextmanager
-def whole_file(path: str | Path) -> Iterator[BinaryIO]:
-    """A file to write, which gets its name when everything is written. If writing fails, for
-    example on a full disk, it is removed, and an older file of this name stays. Raises OSError.
+def whole_path(path: str | Path) -> Iterator[Path]:
+    """A temporary path for writing a file. The file is renamed to `path` when everything is
+    written. If writing fails, for example because of a full disk or Ctrl-C, the temporary file is
+    removed, and an older file with the name `path` remains. Raises OSError if writing fails.
     """
     path = Path(path)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with open(unfinished, "wb") as file:
-            yield file
+        yield unfinished
+        # atomic within a folder
         os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
 
 
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[BinaryIO]:
+    """A file that is written completely or not at all (see `whole_path`). Raises OSError if
+    writing fails.
+    """
+    with whole_path(path) as unfinished, open(unfinished, "wb") as file:
+        yield file
+
+
 def write_npz(path: str | Path, **arrays: Any) -> None:
-    """Write arrays by name as a compressed .npz, whole or not at all; raises OSError."""
+    """Write named arrays to a compressed .npz file, completely or not at all. Raises OSError if
+    writing fails.
+    """
+    import numpy as np  # slow to import
+
     with whole_file(path) as file:
         np.savez_compressed(file, **arrays)

@@ -1,4 +1,4 @@
-"""C text of CasADi functions that other C calls with plain pointers."""
+"""C text for CasADi functions, which other C code calls with plain pointers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from nh_control.numerics.straight_line import in_pieces
 
 
 def source(functions: Sequence[ca.Function]) -> str:
-    """C text of functions, of `int call_NAME(in0, ..., out0, ...)` for each, and of
-    `function_NAME`, the routine of a `struct function` of function.h.
+    """C text for functions. For each, it defines `int call_NAME(in0, ..., out0, ...)` and
+    `function_NAME`, the routine for a `struct function` of function.h.
     """
     wrappers = (
         _wrapper(f, f"int call_{f.name()}") + _routine(f, f.name(), "int") for f in functions
@@ -20,12 +20,22 @@ def source(functions: Sequence[ca.Function]) -> str:
     return in_pieces(_generated(functions, "functions")) + "".join(wrappers)
 
 
+def source_by_rows(functions: Sequence[ca.Function]) -> str:
+    """C text for functions whose matrices are stored row by row."""
+    return source([by_rows(f) for f in functions])
+
+
+def source_without_sharing(functions: Sequence[ca.Function]) -> str:
+    """Like `source_by_rows`, but without a search for common subexpressions, which saves time."""
+    return source([by_rows(f, share=False) for f in functions])
+
+
 def static_source(
     functions: Mapping[str, ca.Function], prefix: str, routines: Collection[str] = ()
 ) -> str:
-    """C text of functions by name that other C text includes: `static int call_NAME(in0, ...,
-    out0, ...)` of each, and `function_NAME` of those named in `routines`, as `Native` has them;
-    all other names begin with the `prefix`.
+    """C text for named functions, to be included in other C text. It defines
+    `static int call_NAME(in0, ..., out0, ...)` for each, and `function_NAME` for the names in
+    `routines`, as in `Native`. All other names begin with the `prefix`.
     """
     named = {name: by_rows(f, name=f"{prefix}_{name}") for name, f in functions.items()}
     wrappers = (
@@ -44,8 +54,8 @@ def _generated(functions: Sequence[ca.Function], prefix: str) -> str:
 
 
 def _wrapper(f: ca.Function, heading: str) -> str:
-    """C text of a function that calls f on plain pointers and copies its sparse outputs into dense
-    ones. With dense outputs, f itself would assign every zero, and compiling it would take long.
+    """C text for a function that calls f on plain pointers and copies the sparse outputs into
+    dense ones. If f itself had dense outputs, it would assign every zero and be slow to compile.
     """
     parameters = [f"const double *i{k}" for k in range(f.n_in())] + [
         f"double *o{k}" for k in range(f.n_out())
@@ -57,6 +67,7 @@ def _wrapper(f: ca.Function, heading: str) -> str:
         if nnz == rows * columns:
             results.append(f"o{k}")
             continue
+        # scatter the nonzeros into zeros: at0[] contains their indices in a dense matrix
         places = ", ".join(map(str, f.sparsity_out(k).find())) or "0"
         before += f"    static const int at{k}[] = {{{places}}};\n    {_doubles(f's{k}', nnz)}"
         after += (
@@ -75,7 +86,7 @@ def _wrapper(f: ca.Function, heading: str) -> str:
 
 
 def _routine(f: ca.Function, name: str, result: str) -> str:
-    """C text of `function_NAME`, which takes the addresses of its arguments and results in two
+    """C text for `function_NAME`, which takes the addresses of its arguments and results as two
     lists.
     """
     arguments = [f"in[{k}]" for k in range(f.n_in())] + [f"out[{k}]" for k in range(f.n_out())]
@@ -87,17 +98,27 @@ def _routine(f: ca.Function, name: str, result: str) -> str:
 
 
 def _doubles(name: str, n: int) -> str:
-    """C declaration of an array of n doubles: static if it is large, else on the stack."""
+    """The C declaration of an array of n doubles. A large array is static, and a small one is on
+    the stack.
+    """
     return f"{'static _Thread_local ' if n > 10_000 else ''}double {name}[{n + 1}];\n"
 
 
-def by_rows(f: ca.Function, dense: bool = False, name: str = "") -> ca.Function:
-    """The function with its outputs transposed, which CasADi then stores row by row, and its
-    common subexpressions shared; under another name if one is given.
+def by_rows(
+    f: ca.Function, dense: bool = False, name: str = "", share: bool = True
+) -> ca.Function:
+    """The function with transposed outputs, so that CasADi stores the outputs row by row, and
+    optionally with a different name. With `share`, common subexpressions are shared.
     """
+    # CasADi stores matrices by columns: columns of the transpose are rows
     kind: Any = ca.SX if f.is_a("SXFunction") else ca.MX
     inputs = [kind.sym(f.name_in(k), *f.size_in(k)) for k in range(f.n_in())]
     outputs = [ca.densify(o.T) if dense else o.T for o in f.call(inputs)]
     return ca.Function(
-        name or f.name(), inputs, outputs, f.name_in(), f.name_out(), {"cse": kind is ca.SX}
+        name or f.name(),
+        inputs,
+        outputs,
+        f.name_in(),
+        f.name_out(),
+        {"cse": share and kind is ca.SX},
     )

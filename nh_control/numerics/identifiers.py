@@ -1,4 +1,4 @@
-"""Names of parts as identifiers of Python and C, and as names of ROS parameters."""
+"""Converts names to identifiers for Python, C and ROS parameters."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import unicodedata
 
 
 def identifier(name: str) -> str:
-    """A name in ASCII: letters lose their accents, other characters that no identifier may have
-    become "_", and "_" comes before a digit at the start.
+    """A name in ASCII: letters lose their accents, other characters that an identifier cannot
+    contain become "_", and "_" is inserted before an initial digit.
     """
     bare = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
     plain = re.sub(r"[^A-Za-z0-9_]", "_", bare)

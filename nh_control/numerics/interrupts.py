@@ -1,5 +1,5 @@
-"""Signals during native code: exceptions of a signal handler must not get lost, although native
-code that calls Python, and callbacks that Python ignores, drop them.
+"""Handling of signals during native code. Without it, exceptions from signal handlers would be
+lost in native code that calls Python, and in callbacks whose exceptions Python ignores.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 REPEAT_S = 0.5
-"""Time in s after which a signal is repeated if its exception has not arrived."""
+"""Period (s) at which a signal is repeated until its exception arrives."""
 
 
 class RepeatedInterrupt:
@@ -24,21 +24,21 @@ class RepeatedInterrupt:
 
     @property
     def repeating(self) -> bool:
-        """Whether the repetition is active."""
+        """Whether the signal is being repeated."""
         return self._repeating.is_alive()
 
     @property
     def stopped(self) -> bool:
-        """Whether `stop` was called; a stopped repetition cannot start again."""
+        """Whether `stop` has been called. A stopped repetition cannot be restarted."""
         return self._stopped.is_set()
 
     def start(self) -> None:
-        """Start the repetition, unless it was started or stopped before."""
+        """Start repeating the signal, unless this object was started or stopped before."""
         if self._repeating.ident is None and not self.stopped:
             self._repeating.start()
 
     def stop(self) -> None:
-        """Stop the repetition; no signal follows after this function returns."""
+        """Stop repeating the signal. No signal is sent after this function returns."""
         self._stopped.set()
         if self.repeating:
             self._repeating.join()
@@ -50,15 +50,18 @@ class RepeatedInterrupt:
 
 @contextmanager
 def reraise_signals() -> Iterator[None]:
-    """Raise at the end of the context an exception that a handler of SIGINT or SIGTERM raised
-    inside it in the main thread: IPOPT turns such an exception into its own failure.
+    """On leaving the context, raise any exception that a SIGINT or SIGTERM handler raised inside
+    the context in the main thread. This is necessary because IPOPT reports such an exception as a
+    failure.
     """
+    # only the main thread handles signals
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     raised: list[BaseException] = []
     handlers = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
 
+    # record the exception, then raise it as usual
     def keep(number: int, frame: FrameType | None) -> None:
         handler = handlers[signal.Signals(number)]
         try:

@@ -1,8 +1,8 @@
-"""The native library: C algorithms that depend on no system, compiled when the package is
-installed.
+"""The native library: C algorithms that do not depend on the system. They are compiled when the
+package is installed.
 
-setup.py runs this file to build the library, before any other package is installed: it imports
-only Python's own modules.
+setup.py runs this file to build the library before other packages are installed, so it imports
+only modules from the standard library.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 """The folder of the package."""
 FOLDER = Path(__file__).parent
-"""The folder of the library."""
+"""The folder that contains the library."""
 SOURCES = (
     "multibody/native/kernel.c",
     *(
@@ -35,12 +35,13 @@ SOURCES = (
 )
 INCLUDES = ("numerics/native", "multibody/native", "control/optimal/native")
 PROCESSORS = ((), ("avx2",), ("avx512f", "avx512vl"))
-"""Features of x86-64 processors that have a library of their own, by their names in
-/proc/cpuinfo and, after `-m`, as flags of the compiler. Other processors have the first library.
+"""Processor features (x86-64) for which there is a separate library. The names are those in
+/proc/cpuinfo. With the prefix `-m`, they are also compiler flags. Other processors use the first
+library.
 """
 FLAGS = ("-O3", "-fPIC", "-shared", "-pthread", "-ffp-contract=off", "-Wno-psabi", "-Werror=vla")
-"""No contraction: all libraries compute the same bits. No arrays of variable length: those of a
-large model would overflow the stack.
+"""Without contraction, all libraries compute the same bits. Variable-length arrays are errors
+because they would overflow the stack for a large model.
 """
 
 
@@ -50,7 +51,7 @@ def file_name(features: tuple[str, ...]) -> str:
 
 
 def digest() -> str:
-    """The hash of the C files and the flags from which the library is built."""
+    """The hash of the C files and flags from which the library is built."""
     files = sorted(file for folder in INCLUDES for file in (ROOT / folder).glob("*.[ch]"))
     texts = (file.read_bytes() for file in files)
     return hashlib.sha256(b"\0".join((*texts, *map(str.encode, FLAGS)))).hexdigest()
@@ -73,19 +74,21 @@ def command(features: tuple[str, ...], compiler: tuple[str, ...], target: Path) 
 
 @cache
 def library() -> ctypes.PyDLL:
-    """The library for this processor. Raises OSError if it is missing, or if the C files have
-    changed since it was built.
+    """The library for this processor. Raises OSError if the library is missing or if the C files
+    have changed since it was built.
     """
+    # the most specific feature set that this processor supports and for which a library was built
     features = next(
         names
         for names in reversed(PROCESSORS)
-        if {*names} <= _processor_features() and (FOLDER / file_name(names)).is_file() or not names
+        if {*names} <= processor_features() and (FOLDER / file_name(names)).is_file() or not names
     )
     path = FOLDER / file_name(features)
     remedy = "install the package again, in a checkout by `pip install -e .`"
     if not path.is_file():
         raise OSError(f"the native library {path} is missing: {remedy}")
     loaded = ctypes.PyDLL(str(path))
+    # a stale library would have different data layouts
     built_from = loaded["nh_digest"]
     built_from.restype = ctypes.c_char_p
     if built_from().decode() != digest():
@@ -95,14 +98,15 @@ def library() -> ctypes.PyDLL:
 
 @cache
 def releasing_library() -> ctypes.CDLL:
-    """The library for calls that may take long: other threads of Python run meanwhile. Calls of
-    `library()` hold Python's lock, because waiting for it again would take longer than a step.
+    """The library for calls that may take a long time. Other Python threads run during these
+    calls. Calls through `library()` keep Python's interpreter lock, because reacquiring the lock
+    would take longer than a step.
     """
     return ctypes.CDLL(library()._name)
 
 
-def _processor_features() -> set[str]:
-    """The features of this processor; none where Linux does not list them."""
+def processor_features() -> set[str]:
+    """The features of this processor; none if Linux does not list them."""
     try:
         return {*Path("/proc/cpuinfo").read_text().split()}
     except OSError:

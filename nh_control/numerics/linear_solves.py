@@ -1,4 +1,4 @@
-"""Linear systems of equations with symbolic matrices."""
+"""Linear systems with symbolic matrices."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import casadi as ca
 
 
 def factorized(matrix: ca.SX) -> Callable[[ca.SX], ca.SX]:
-    """Solves with a symmetric matrix whose factors exist without pivoting."""
+    """A function that solves linear systems with the given symmetric matrix. The matrix must have
+    an LDL^T factorization without pivoting.
+    """
     d, upper, order = ca.ldl(ca.sparsify(matrix), False)
     return lambda b: ca.ldl_solve(ca.densify(b), d, upper, order)

@@ -13,8 +13,8 @@ from rich.progress import Progress as Bars
 
 
 class Progress:
-    """A context in which `phase`, `steps` and `clock` show the current work; they leave nothing on
-    the terminal.
+    """A context in which `phase`, `steps` and `clock` show the current work. On leaving the
+    context, the line is removed from the terminal.
     """
 
     def __init__(self) -> None:
@@ -38,14 +38,15 @@ class Progress:
         self._bars.stop()
 
     def phase(self, text: str) -> None:
-        """Start work of unknown length."""
+        """Begin work of unknown length."""
         self._bars.reset(self._task, description=text, total=None)
 
     def steps(self, text: str, total: int) -> Callable[[int], None]:
-        """Start work of `total` steps; call the returned function with the number of finished
+        """Begin work of `total` steps. Call the returned function with the number of finished
         steps.
         """
         self._bars.reset(self._task, description=text, total=total)
+        # at most 200 updates
         every, shown = max(1, total // 200), 0
 
         def done(k: int) -> None:
@@ -56,9 +57,21 @@ class Progress:
 
         return done
 
+    def counter(self, text: str) -> Callable[[int, int], None]:
+        """A function that shows the number of finished steps and the total number of steps."""
+        done: list[Callable[[int], None]] = []
+
+        def count(finished: int, total: int) -> None:
+            if not done:
+                done.append(self.steps(f"{text} ({total})", total))
+            done[0](finished)
+
+        return count
+
     def clock(self, text: str, simulated_s: float, speed_factor: float) -> Callable[[], None]:
-        """Start work of `simulated_s / speed_factor` s (unknown if `speed_factor` is 0) at the
-        first call of the returned function; call this function often.
+        """Begin work that takes `simulated_s / speed_factor` s (or an unknown time if
+        `speed_factor` is 0), counted from the first call to the returned function. Call this
+        function often.
         """
         start: list[float] = []
 

@@ -10,13 +10,16 @@ from numpy.polynomial.polynomial import polyfromroots
 
 
 def gauss(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return points c (n) and weights b (n) on [0, 1], exact for polynomials of degree 2 n - 1."""
+    """Return the points c (n) and weights b (n) on [0, 1] that integrate polynomials of degree 2 n
+    - 1 exactly.
+    """
+    # from [-1, 1] to [0, 1]
     points, weights = np.polynomial.legendre.leggauss(n)
     return (1 + points) / 2, weights / 2
 
 
 def lagrange(c: np.ndarray) -> list[Polynomial]:
-    """Return the polynomials `l_j(c_i) = delta_ij`, one for every point of c."""
+    """Return the polynomials l_j with `l_j(c_i) = delta_ij`, one for every point in c."""
     basis = []
     for j, point in enumerate(c):
         others = np.delete(c, j)
@@ -25,7 +28,7 @@ def lagrange(c: np.ndarray) -> list[Polynomial]:
 
 
 def integrals(c: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Return `a_ij = int_0^{ends_i} l_j` for the Lagrange polynomials of the points c, (ends,
-    c).
+    """Return the integrals `a_ij = int_0^{ends_i} l_j` (ends, points) of the Lagrange polynomials
+    for the points c.
     """
     return np.column_stack([p.integ()(ends) for p in lagrange(c)])

@@ -1,4 +1,4 @@
-"""The round-off that the evaluation of an expression leaves in its value."""
+"""The round-off in the value of an expression."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import casadi as ca
 
 ALGEBRAIC = (ca.OP_NEG, ca.OP_SQ, ca.OP_TWICE, ca.OP_SQRT, ca.OP_INV, ca.OP_FABS)
-"""Functions of one number that may have a unit."""
+"""Unary operations whose argument may have a unit."""
 
 
 def rounding_sizes(
@@ -18,46 +18,51 @@ def rounding_sizes(
     sizes: Sequence[ca.SX] | None = None,
     angle: float = 0.0,
 ) -> ca.SX:
-    """Return the sizes (n) of the numbers whose round-off adds up in the n values of f(arguments),
-    a function of `SX` expressions with one output.
+    """Return the sizes (n) of the numbers whose round-off adds up in the n values of f(arguments).
+    f is an `SX` function with one output.
 
-    Each operation y = y(x) has `s(y) = sum_k |dy/dx_k| s(x_k)`, plus `|y|` for a function of one
-    number; arguments and constants have `s(x) = |x|`. So the difference of two large numbers has
+    Each operation y = y(x) has `s(y) = sum_k |dy/dx_k| s(x_k)`, plus `|y|` for a unary operation.
+    Arguments and constants have `s(x) = |x|`. Therefore, the difference of two large numbers has
     the size of these numbers (running error analysis [higham2002 3.3]).
 
-    With given `sizes` of the arguments the results are the sizes of the changes of f with its
-    arguments. Arguments of sines and of other functions that take no units then have at least the
-    size `angle`.
+    If the `sizes` of the arguments are given, the results are the sizes of the corresponding
+    changes in f. Arguments of sines and other dimensionless functions then have at least the size
+    `angle`.
     """
     trace = _Trace(f, arguments)
     values, n = ca.vertcat(*trace.values), len(trace.values)
-    own, rows, columns, slopes = ca.SX(n, 1), [*range(n)], [*range(n)], [ca.SX.ones(n)]
-    own[trace.leaves] = ca.fabs(values[trace.leaves])
+    local, rows, columns, slopes = ca.SX(n, 1), [*range(n)], [*range(n)], [ca.SX.ones(n)]
+    local[trace.leaves] = ca.fabs(values[trace.leaves])
     for place, size in trace.sized(sizes or ()):
-        own[place] = size
+        local[place] = size
+    # one derivative per kind of operation, for all its occurrences at once
     for operation, places in trace.operations.items():
         y, *operands = ([place[k] for place in places] for k in range(len(places[0])))
         x = [ca.SX.sym("x", len(y)) for _ in operands]
         if len(operands) == 1:
-            own[y] = ca.fabs(values[y])
+            local[y] = ca.fabs(values[y])
         by_x = ca.gradient(ca.sum1(_applied(operation, x)), ca.vertcat(*x))
         known = ca.vertcat(*(values[place] for place in operands))
+        # |dy/dx| at the values of the operands
         slope = ca.fabs(ca.densify(ca.substitute(by_x, ca.vertcat(*x), known)))
         if angle and len(operands) == 1 and operation not in ALGEBRAIC:
-            own[y] += slope * angle
+            local[y] += slope * angle
         slopes.append(-slope)
         rows += y * len(operands)
         columns += [place for operand in operands for place in operand]
+    # (I - |dy/dx|) s = sizes of the new round-off, a lower triangular system in the order of the
+    # operations
     unit_minus_slopes = ca.SX.triplet(rows, columns, ca.vertcat(*slopes), n, n)
     result_sizes = ca.SX(f.sparsity_out(0))
-    result_sizes.nz[:] = ca.solve(unit_minus_slopes, ca.densify(own))[trace.results]
+    result_sizes.nz[:] = ca.solve(unit_minus_slopes, ca.densify(local))[trace.results]
     return ca.densify(result_sizes)
 
 
 @dataclass
 class _Trace:
-    """The evaluation of f(arguments): the values of constants and arguments, which are `leaves`,
-    and of all operations, by places: (y, x_1, ...) of every operation, and those of the results.
+    """The evaluation of f(arguments). It contains the values of constants and arguments, which are
+    `leaves`, and of all operations, the indices (y, x_1, ...) for every operation, and the indices
+    of the results.
     """
 
     f: ca.Function
@@ -89,15 +94,19 @@ class _Trace:
                 self.inputs[len(self.values)] = of[0], of[1]
             if operation in (ca.OP_CONST, ca.OP_INPUT):
                 self.leaves.append(len(self.values))
+            # registers are reused, so remember the last value of each
             place[to[0]] = len(self.values)
             self.values.append(value)
 
     def sized(self, sizes: Sequence[ca.SX]) -> Iterator[tuple[int, ca.SX]]:
-        """Places of arguments and their sizes."""
+        """The indices of the arguments, with their sizes."""
         for place, (argument, number) in self.inputs.items():
             if argument < len(sizes):
                 yield place, sizes[argument].nz[number]
 
 
 def _applied(operation: int, x: Sequence[ca.SX]) -> ca.SX:
-    return ca.SX.unary(operation, *x) if len(x) == 1 else ca.SX.binary(operation, *x)
+    if len(x) == 1:
+        return ca.SX.unary(operation, x[0])
+    a, b = x
+    return ca.SX.binary(operation, a, b)

@@ -1,4 +1,4 @@
-"""Functions of one number by polynomials between knots, for numbers and for expressions."""
+"""Piecewise polynomial functions of one variable, for numbers and for expressions."""
 
 from __future__ import annotations
 
@@ -13,32 +13,34 @@ if TYPE_CHECKING:
     from scipy.interpolate import BPoly, BSpline, PPoly
 
 JUMP = 1e-9
-"""Relative jump of a value or a slope at a knot from which a curve counts as discontinuous."""
+"""A curve counts as discontinuous if its value or slope jumps at a knot by more than this relative
+amount.
+"""
 
 
 class Spline:
     """A piecewise polynomial `S(x)` through points (n) with two continuous derivatives.
 
-    `slopes` and `curvatures` (n) are S' and S'' at the points, NaN where they are free; by default
-    all are. An end without either has the curvature 0. So S is the natural cubic spline without
-    further data, and the clamped one with slopes at both ends. Where there are more data than
-    cubic polynomials satisfy, they get terms of degree 4 and 5, with the least sum of squares in
-    units of the lengths of the pieces. `Spline.of` takes any curve of `scipy.interpolate`.
+    `slopes` and `curvatures` (n) are S' and S'' at the points, or NaN if they are free, which is
+    the default. At an end point with neither, the curvature is 0. Therefore, S is the natural
+    cubic spline if no slopes or curvatures are given, and the clamped spline if slopes are given
+    at both ends. If cubic polynomials cannot satisfy all data, the pieces get terms of degree 4
+    and 5 with the smallest sum of squares, in units of the piece lengths. `Spline.of` converts any
+    curve from `scipy.interpolate`. Beyond each end point, S continues as the parabola with the
+    value, slope and curvature at that point.
 
-    Beyond its ends S is the parabola with value, slope and curvature of the end.
-
-    `S(x)` takes numbers, arrays and CasADi expressions, which it maps number by number. All
-    derivatives are exact; the third and higher ones jump at the knots, and are those of the piece
-    to the right. Raises ValueError for fewer than two points, for values that are not finite, and
-    for x that does not increase.
+    `S(x)` takes numbers, arrays and CasADi expressions, which it maps elementwise. All derivatives
+    are exact. The third and higher derivatives jump at the knots, where they equal those of the
+    piece to the right. Raises ValueError for fewer than two points, for values that are not
+    finite, and for x that does not increase.
     """
 
     knots: np.ndarray
     """The knots x (n)."""
     coefficients: np.ndarray
-    """Polynomials (n + 1, degree + 1) in ascending powers of `x - center`: before the first knot,
-    between knots, after the last; the center of a piece is the knot before it, of the first piece
-    the first knot.
+    """The polynomials (n + 1, degree + 1) in ascending powers of `x - center`: before the first
+    knot, between knots, and after the last. The center of a piece is the knot before it; the
+    center of the first piece is the first knot.
     """
 
     def __init__(
@@ -63,27 +65,27 @@ class Spline:
             )
         if not np.isfinite(data[0]).all() or any(np.isinf(value).any() for value in data):
             raise ValueError(
-                "Spline: y must be finite, slopes and curvatures finite or NaN, which is free"
+                "Spline: y must be finite; slopes and curvatures must be finite or NaN (free)"
             )
-        from scipy.interpolate import BPoly  # takes long to import
+        from scipy.interpolate import BPoly  # slow to import
 
         derivatives = _nearly_cubic(x, np.stack(data, axis=1))
-        self._set(*_pieces(BPoly.from_derivatives(x, derivatives)))
+        self.knots, self.coefficients = _pieces(BPoly.from_derivatives(x, derivatives))
 
     @classmethod
     def of(cls, curve: PPoly | BPoly | BSpline) -> Spline:
-        """The spline of a curve of SciPy, such as `CubicSpline(x, y)` or `make_interp_spline`,
-        between its ends; beyond them it continues as a parabola.
+        """The spline that equals a SciPy curve, such as `CubicSpline(x, y)` or
+        `make_interp_spline`, between its end points and continues as a parabola beyond them.
 
-        Raises ValueError for a curve of several components, and where value or slope jump at a
-        knot: such a curve has no derivatives there.
+        Raises ValueError for a curve with several components, and for a curve with a value or
+        slope that jumps at a knot, because there are no derivatives there.
         """
         spline = cls.__new__(cls)
-        spline._set(*_pieces(curve))
+        spline.knots, spline.coefficients = _pieces(curve)
         return spline
 
     def __call__(self, x: Any) -> Any:
-        """S at x: an expression for an expression, else an array of the shape of x."""
+        """S at x: an expression for an expression, else an array with the shape of x."""
         if isinstance(x, (ca.SX, ca.MX, ca.DM)):
             pieces = [*zip(self.centers, *self.coefficients.T)]
             center, *coefficients = _select(x, self.knots, pieces)
@@ -102,7 +104,7 @@ class Spline:
         return f"Spline({len(self.knots)} knots {ends}, degree {degree})"
 
     def derivative(self, order: int = 1) -> Spline:
-        """The derivative of this order as a function of the same kind."""
+        """The derivative of the given order, as a spline."""
         coefficients = self.coefficients
         for _ in range(order):
             degrees = np.arange(1, coefficients.shape[1])
@@ -110,9 +112,10 @@ class Spline:
         return self._like(coefficients)
 
     def antiderivative(self) -> Spline:
-        """The integral from the first knot on."""
+        """The integral from the first knot, as a spline."""
         degrees = np.arange(1, self.coefficients.shape[1] + 1)
         integral = np.hstack([np.zeros((len(self.knots) + 1, 1)), self.coefficients / degrees])
+        # constants of integration: sums of the integrals over all previous pieces
         powers = np.diff(self.knots)[:, None] ** np.arange(integral.shape[1])
         integral[2:, 0] = np.cumsum(np.sum(integral[1:-1] * powers, axis=1))
         return self._like(integral)
@@ -122,31 +125,30 @@ class Spline:
         """The centers (n + 1) of the polynomials."""
         return np.concatenate([self.knots[:1], self.knots])
 
-    def _set(self, knots: np.ndarray, coefficients: np.ndarray) -> None:
-        self.knots, self.coefficients = knots, coefficients
-
     def _like(self, coefficients: np.ndarray) -> Spline:
         spline = Spline.__new__(Spline)
-        spline._set(self.knots, coefficients)
+        spline.knots, spline.coefficients = self.knots, coefficients
         return spline
 
 
 def _nearly_cubic(x: np.ndarray, data: np.ndarray) -> np.ndarray:
-    """The data (n, 3), value, slope and curvature at every point, with numbers in the place of NaN
-    for which the coefficients of degree 4 and 5, in units of the pieces, are least.
+    """The data (n, 3) with the value, slope and curvature at every point. NaN is replaced by
+    numbers that minimize the coefficients of degree 4 and 5 in units of the piece lengths.
     """
     from scipy.interpolate import BPoly, PPoly
 
     data, n = data.copy(), len(x)
     for end in (0, -1):
+        # natural end point: S'' = 0
         if np.isnan(data[end, 1:]).all():
             data[end, 2] = 0.0
-    # coefficients of u^5 and u^4 on 0 <= u <= 1 for unit data at both ends, (2, 6)
+    # coefficients (2, 6) of u^5 and u^4 on 0 <= u <= 1 for unit data at both ends
     unit = BPoly.from_derivatives([0, 1], np.eye(6).reshape(2, 3, 6))
     high = PPoly.from_bernstein_basis(unit).c[:2, 0]
     rows = np.zeros((n - 1, 2, 3 * n))
     for i, h in enumerate(np.diff(x)):
         rows[i, :, 3 * i : 3 * i + 6] = high * np.tile([1.0, h, h**2], 2)
+    # least squares for the free data: min |M_free d_free + M_known d_known|^2
     matrix, values = rows.reshape(-1, 3 * n), data.ravel()
     free = np.isnan(values)
     size = np.abs(matrix[:, free]).max(axis=0, initial=0.0)
@@ -156,7 +158,7 @@ def _nearly_cubic(x: np.ndarray, data: np.ndarray) -> np.ndarray:
 
 
 def _pieces(curve: PPoly | BPoly | BSpline) -> tuple[np.ndarray, np.ndarray]:
-    """Knots and coefficients of `Spline` of a curve."""
+    """The knots and coefficients of the `Spline` that equals a curve."""
     from scipy.interpolate import BPoly, BSpline, PPoly
 
     if isinstance(curve, BSpline):
@@ -170,11 +172,13 @@ def _pieces(curve: PPoly | BPoly | BSpline) -> tuple[np.ndarray, np.ndarray]:
             f"Spline: a curve must have one finite number at every x, got coefficients of shape "
             f"{curve.c.shape}; make a spline of every component"
         )
+    # B-splines have empty intervals and outer intervals
     starts, stops = curve.x[:-1], curve.x[1:]
     inside = (starts < stops) & (starts >= ends[0]) & (stops <= ends[1])
     starts, stops, pieces = starts[inside], stops[inside], curve.c[::-1, inside].T
     pieces = np.pad(pieces, ((0, 0), (0, max(0, 3 - pieces.shape[1]))))
     lengths = stops - starts
+    # value, slope and curvature at the end of every piece must equal those of the next piece
     after, derivatives = [], pieces
     for order in range(3):
         at_stops = np.sum(
@@ -197,9 +201,12 @@ def _pieces(curve: PPoly | BPoly | BSpline) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _select(x: Any, knots: np.ndarray, pieces: Sequence[Sequence[float]]) -> Sequence[Any]:
-    """The piece at x, number by number: the first below the first knot, by bisection."""
+    """The numbers for the piece that contains x, found by bisection. The first piece is below the
+    first knot.
+    """
     if len(pieces) == 1:
         return pieces[0]
+    # a balanced tree of comparisons
     k = len(knots) // 2
     below = _select(x, knots[:k], pieces[: k + 1])
     above = _select(x, knots[k + 1 :], pieces[k + 1 :])

@@ -1,7 +1,8 @@
-"""Long C functions without branches, as CasADi generates them, cut into short ones.
+"""Splits the long C functions without branches that CasADi generates into short ones.
 
-A compiler allocates the registers of a function in a time that grows faster than its length: a
-function of 35,000 statements takes 10 s, in pieces of 500 statements 3 s, and runs as fast.
+The time that a compiler needs to allocate a function's registers grows faster than the length of
+the function. A function of 35,000 statements takes 10 s to compile. Cut into pieces of 500
+statements, it takes 3 s and runs as fast.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 PIECE = 500
-"""Statements of a piece."""
+"""Number of statements in a piece."""
 LONG = 2000
-"""Statements up to which a function stays whole."""
+"""Maximum number of statements in a function that is not cut."""
 ON_STACK = 10_000
-"""Largest number of variables that lie on the stack."""
+"""Maximum number of variables on the stack."""
 
 FUNCTION = re.compile(
     r"^(static int (casadi_f\d+)\(const casadi_real\*\* arg, casadi_real\*\* res, "
@@ -28,7 +29,9 @@ VARIABLE = re.compile(r"\ba\d+\b")
 
 
 class _Statement(NamedTuple):
-    """The text of a statement, the variable that it sets, if any, and those that it reads."""
+    """The text of a statement, the variable that the statement sets, if any, and the variables
+    that it reads.
+    """
 
     text: str
     target: str
@@ -36,11 +39,11 @@ class _Statement(NamedTuple):
 
 
 def in_pieces(text: str) -> str:
-    """The C text of CasADi's functions with each long one calling pieces of itself. Variables that
-    more than one piece uses are kept in an array. A function with other statements than
-    assignments stays as it is.
+    """The C text of CasADi functions, in which each long function calls its pieces. Variables that
+    several pieces use are stored in an array. A function with statements other than assignments is
+    not changed.
     """
-    return FUNCTION.sub(lambda match: _cut(*match.groups()) or match[0], text)
+    return FUNCTION.sub(lambda match: _cut(match[1], match[2], match[3]) or match[0], text)
 
 
 def _cut(heading: str, name: str, body: str) -> str | None:
@@ -49,8 +52,10 @@ def _cut(heading: str, name: str, body: str) -> str | None:
         return None
     statements = [_parsed(line) for line in lines if not DECLARATION.fullmatch(line)]
     known = [statement for statement in statements if statement is not None]
+    # a statement that is not understood: leave the function whole
     if len(known) < len(statements):
         return None
+    # go backward over the pieces, because each stores the variables that later ones need
     pieces = [known[k : k + PIECE] for k in range(0, len(known), PIECE)]
     texts, needed = list[str](), set[str]()
     for k, piece in reversed([*enumerate(pieces)]):
@@ -60,6 +65,7 @@ def _cut(heading: str, name: str, body: str) -> str | None:
             + "".join(f"{line}\n" for line in _lines(piece, needed))
             + "}\n"
         )
+    # v[i] holds variable a_i between pieces
     size = 1 + max(_place(s.target) for s in known if s.target)
     where = "static _Thread_local " if size > ON_STACK else ""
     calls = "".join(f"  {name}_{k}(arg, res, v);\n" for k in range(len(pieces)))
@@ -73,9 +79,9 @@ def _parsed(line: str) -> _Statement | None:
 
 
 def _lines(piece: Sequence[_Statement], needed: set[str]) -> Iterator[str]:
-    """The statements of a piece. It loads variables of earlier pieces before it reads them, and
-    stores those `needed` later after it has set them for the last time; `needed` becomes those
-    that this piece and later ones need.
+    """The statements of a piece. The piece loads variables from earlier pieces before it reads
+    them, and stores the `needed` variables after it has set them for the last time. `needed` is
+    updated to the variables that this piece and later pieces need.
     """
     last = {s.target: i for i, s in enumerate(piece) if s.target}
     known, lines = set[str](), list[str]()

@@ -1,4 +1,6 @@
-"""Functions for native code: generated C, or CasADi's virtual machine, which compiles nothing."""
+"""Functions for native code: generated C code, or CasADi's virtual machine if there is no compiled
+code.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +16,22 @@ import numpy as np
 from nh_control.numerics.library import library
 
 EVALUATE = "_ZN6casadi21_function_buffer_evalEPv"
-"""CasADi's entry point behind `Function.buffer()`, `casadi::_function_buffer_eval(void *)`."""
+"""CasADi's function behind `Function.buffer()`, `casadi::_function_buffer_eval(void *)`."""
 
 
 class FunctionData(ctypes.Structure):
-    """`struct function` of function.h; `kept` must live as long as native code calls it."""
+    """`struct function` of function.h. `references` must live as long as native code calls the
+    function.
+    """
 
     _fields_ = [("call", ctypes.c_void_p), ("self", ctypes.c_void_p)]
-    kept: Any = None
+    references: Any = None
 
     def use_compiled(self, address: int) -> None:
-        """Let all copies of this virtual function call the compiled routine at `address`, which
-        computes the same bits, from their next call on.
+        """Let all copies of this virtual function call the compiled routine at `address`,
+        beginning with the next call. The compiled routine computes the same bits.
         """
-        self.kept.record.compiled = address
+        self.references.record.compiled = address
 
 
 class _VirtualFunctionData(ctypes.Structure):
@@ -40,8 +44,8 @@ class _VirtualFunctionData(ctypes.Structure):
     ]
 
 
-class _Kept(NamedTuple):
-    """What a virtual function refers to."""
+class _References(NamedTuple):
+    """The objects to which a virtual function refers."""
 
     function: ca.Function
     buffer: Any
@@ -52,10 +56,10 @@ class _Kept(NamedTuple):
 
 
 def virtual_function(f: ca.Function) -> FunctionData:
-    """A function for native code of one thread that the virtual machine evaluates; outputs of f
-    are dense and stored row by row, see `generated_c.by_rows`.
+    """A function for native code in one thread that the virtual machine evaluates. The outputs of
+    f must be dense and stored row by row (see `generated_c.by_rows`).
     """
-    buffer: Any = f.buffer()[0]  # CasADi's type hints ask for sizes, which a memoryview has
+    buffer: Any = f.buffer()[0]  # CasADi's type hints require sizes, which a memoryview has
     ins, outs = range(f.n_in()), range(f.n_out())
     sizes = [f.numel_in(k) for k in ins] + [f.numel_out(k) for k in outs]
     arrays = [np.zeros(max(size, 1)) for size in sizes]
@@ -63,25 +67,31 @@ def virtual_function(f: ca.Function) -> FunctionData:
         buffer.set_arg(k, arrays[k][: sizes[k]].data)
     for k in outs:
         buffer.set_res(k, arrays[f.n_in() + k][: f.numel_out(k)].data)
+    # native code copies arguments into these arrays, and results out of them
     numbers = np.array(sizes, dtype=np.int64)
     places = np.array([array.ctypes.data for array in arrays], dtype=np.uint64)
     record = _VirtualFunctionData(
-        *(None, _evaluate(), _address(buffer), f.n_in(), f.n_out()),
-        *(numbers.ctypes.data, places.ctypes.data),
+        compiled=None,
+        evaluate=_evaluate(),
+        buffer=_address(buffer),
+        n_in=f.n_in(),
+        n_out=f.n_out(),
+        sizes=numbers.ctypes.data,
+        arrays=places.ctypes.data,
     )
     data = FunctionData(routine(library(), "nh_virtual"), ctypes.addressof(record))
-    data.kept = _Kept(f, buffer, arrays, numbers, places, record)
+    data.references = _References(f, buffer, arrays, numbers, places, record)
     return data
 
 
 def routine(loaded: ctypes.CDLL, name: str) -> int:
-    """The address of a routine of a library."""
+    """The address of a routine in a library."""
     return ctypes.cast(loaded[name], ctypes.c_void_p).value or 0
 
 
 @cache
 def _evaluate() -> int:
-    """The address of EVALUATE; raises OSError where CasADi has none."""
+    """The address of EVALUATE; raises OSError if CasADi does not export it."""
     for path in sorted(Path(ca.__file__).parent.glob("libcasadi.so*")):
         try:
             return routine(ctypes.CDLL(str(path)), EVALUATE)

@@ -1,7 +1,7 @@
-"""Experiments of the papers behind this package: figures, their numbers as JSON, and a table of
+"""Experiments from the papers behind this package: figures, numbers as JSON, and tables of
 published results, computed results and corrections.
 
-A new paper needs a module with a `PAPER` and an entry in `PAPERS`.
+A new paper needs a module that defines `PAPER`, and an entry in `PAPERS`.
 """
 
 from nh_control.papers import (

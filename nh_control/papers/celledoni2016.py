@@ -18,6 +18,7 @@ PAPER = Paper(
     "to nonholonomic systems",
     (
         Experiment("1", "the rolling disk, (2) to (8)", celledoni2016_disk.figure_1),
+        # Named experiments are not figures in the paper. They test claims made in its text.
         Experiment("yaw", "the disk's free yaw by variational methods", celledoni2016_yaw.yaw),
         Experiment("cost", "unknowns and cost, Remark 3.4", celledoni2016_cost.cost),
         Experiment(

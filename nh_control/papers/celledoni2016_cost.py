@@ -1,4 +1,4 @@
-"""Remark 3.4 of [celledoni2016]: unknowns and cost of the methods of section 3.3."""
+"""Remark 3.4 of [celledoni2016]: the unknowns and the cost of the methods in section 3.3."""
 
 from __future__ import annotations
 
@@ -28,13 +28,15 @@ SYSTEMS: dict[str, Callable[[], System]] = {
 }
 STEP_S, STEPS = 0.1, 100
 TIMED = "disk", "gearbox"
-"""Systems whose steps are timed: the chaotic system takes minutes to compile."""
+"""Systems whose steps are timed. The chaotic system is omitted because it takes minutes to
+compile.
+"""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Unknowns of a step, operations of one of its Newton iterations, and processor time of a step
-    in microseconds, if it is measured.
+    """The number of unknowns in a step, the number of operations in a Newton iteration, and the
+    processor time of a step in microseconds (None if it is not measured).
     """
 
     unknowns: int
@@ -47,19 +49,20 @@ def costs() -> dict[str, dict[str, Cost]]:
     out: dict[str, dict[str, Cost]] = {}
     for name, make in SYSTEMS.items():
         system = make()
-        made = {k: INTEGRATORS[method].make(system, STEP_S) for k, method in METHODS.items()}
+        models = {k: INTEGRATORS[method].make(system, STEP_S) for k, method in METHODS.items()}
         out[name] = {
             k: Cost(
                 dsys.method.nz, newton_operations(dsys), _step_us(dsys) if name in TIMED else None
             )
-            for k, dsys in made.items()
+            for k, dsys in models.items()
         }
     return out
 
 
 def newton_operations(dsys: DiscreteSystem) -> float:
-    """Return the operations of a Newton iteration: residual and Jacobian, in which common
-    subexpressions count once, and `2/3 n^3` for the solution.
+    """Return the number of operations in a Newton iteration. It consists of the operations for the
+    residual and the Jacobian, with common subexpressions counted once, and `2/3 n^3` for the
+    linear system.
     """
     system, method = dsys.system, dsys.method
     q, _, u = system.symbols
@@ -76,6 +79,7 @@ def _step_us(dsys: DiscreteSystem) -> float:
     """Return the processor time of a step from a random admissible velocity."""
     system = dsys.system
     q, v = np.random.default_rng(2016).normal(size=(2, system.space.nv))
+    # v - A^+ A v satisfies A v = 0.
     a = np.asarray(ca.DM(system.numeric.constraint_matrix(ca.SX(q))))
     x = dsys.state(q, v - np.linalg.pinv(a) @ a @ v)
     return measure.step_us(dsys, x, np.zeros((STEPS, dsys.nu)))
@@ -83,23 +87,26 @@ def _step_us(dsys: DiscreteSystem) -> float:
 
 def cost(_: Progress) -> Outcome:
     """Compare the costs with Remark 3.4."""
-    found = costs()
-    numbers = {name: {k: vars(one) for k, one in by.items()} for name, by in found.items()}
-    return Outcome(lambda: _draw(found), numbers, statements(found))
+    results = costs()
+    numbers = {name: {k: vars(c) for k, c in by.items()} for name, by in results.items()}
+    return Outcome(lambda: _draw(results), numbers, statements(results))
 
 
-def statements(found: Mapping[str, Mapping[str, Cost]]) -> tuple[Statement, ...]:
-    """Return the claims of Remark 3.4 with the computed costs by system and method."""
+def statements(results: Mapping[str, Mapping[str, Cost]]) -> tuple[Statement, ...]:
+    """Return the claims in Remark 3.4 together with the computed costs, given by system and
+    method.
+    """
     sizes = {
         name: (s.space.nv, s.nrho) for name, s in ((k, make()) for k, make in SYSTEMS.items())
     }
-    unknowns = {n: [by[k].unknowns for k in (FULL, REDUCED)] for n, by in found.items()}
+    unknowns = {n: [by[k].unknowns for k in (FULL, REDUCED)] for n, by in results.items()}
+    # Operations per iteration, relative to (14) applied to (9).
     full, qr = (
-        {n: by[k].operations / by[REDUCED].operations for n, by in found.items()}
+        {n: by[k].operations / by[REDUCED].operations for n, by in results.items()}
         for k in (FULL, BY_QR)
     )
     times = "; ".join(
-        f"{', '.join(f'{found[n][k].step_us:.2g}' for k in METHODS)} µs ({n})" for n in TIMED
+        f"{', '.join(f'{results[n][k].step_us:.2g}' for k in METHODS)} µs ({n})" for n in TIMED
     )
     return (
         Statement(
@@ -110,7 +117,7 @@ def statements(found: Mapping[str, Mapping[str, Cost]]) -> tuple[Statement, ...]
                 for n, (a, b) in unknowns.items()
             ),
             all(
-                unknowns[name] == [3 * n - m, n + m] and found[name][BY_QR].unknowns == n + m
+                unknowns[name] == [3 * n - m, n + m] and results[name][BY_QR].unknowns == n + m
                 for name, (n, m) in sizes.items()
             ),
             "n coordinates, n - m constraints",
@@ -121,9 +128,9 @@ def statements(found: Mapping[str, Mapping[str, Cost]]) -> tuple[Statement, ...]
             f"a Newton iteration of (15) takes {_ratios(full)} times as many operations; steps "
             f"by {', '.join(METHODS)} take {times}",
             min(full.values()) > 1,
-            "decided by the operations; times as measured on this machine. There are fewer "
-            "unknowns, but H(q, rho) and the bracket of (9) depend on q where the mass matrix of "
-            "H(q, p) is constant",
+            "the operations decide; times are measured on this machine. (14) has fewer unknowns, "
+            "but H(q, rho) and the bracket of (9) depend on q even if the mass matrix of H(q, p) "
+            "is constant",
         ),
         Statement(
             "Remark 3.4",
@@ -138,14 +145,14 @@ def _ratios(by_system: Mapping[str, float]) -> str:
     return ", ".join(f"{ratio:.2g} ({name})" for name, ratio in by_system.items())
 
 
-def _draw(found: Mapping[str, Mapping[str, Cost]]) -> Figure:
-    """Draw unknowns, operations and times side by side."""
+def _draw(results: Mapping[str, Mapping[str, Cost]]) -> Figure:
+    """Draw the unknowns, operations and times side by side."""
     figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
     titles = "unknowns", "operations of an iteration", "processor time of a step (µs)"
-    for panel, field, title in zip(figure.subplots(1, 3), vars(found["disk"][REDUCED]), titles):
-        names = list(TIMED if field == "step_us" else found)
+    for panel, field, title in zip(figure.subplots(1, 3), vars(results["disk"][REDUCED]), titles):
+        names = list(TIMED if field == "step_us" else results)
         for i, (k, color) in enumerate(zip(METHODS, SERIES)):
-            values = [getattr(found[name][k], field) for name in names]
+            values = [getattr(results[name][k], field) for name in names]
             panel.bar(np.arange(len(names)) + 0.27 * (i - 1), values, 0.25, color=color, label=k)
         panel.set_xticks(range(len(names)), names, fontsize=7)
         panel.set_title(title, fontsize=9)

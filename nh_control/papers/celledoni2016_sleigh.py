@@ -1,5 +1,5 @@
-"""Figure 3, Proposition 4.1 and Remark 4.2 of [celledoni2016 4.2], the sleigh; and the Suslov
-problem of 4.3.
+"""Figure 3, Proposition 4.1 and Remark 4.2 on the sleigh in [celledoni2016 4.2], and the Suslov
+problem in 4.3.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from nh_control.systems import (
 SLEIGH = ChaplyginSleighParameters(m=1.0, I=8.0, a=1.0)
 """J = 8, a = m = 1."""
 RATE = SLEIGH.a * np.sqrt(SLEIGH.m) / (SLEIGH.I + SLEIGH.m * SLEIGH.a**2)
-"""C_12^1 of (22)."""
+"""C_12^1 from (22)."""
 STEP_S, STEPS = 0.5, 2000
 RHO_2 = -0.6
 RHO_1 = (-0.001, 0.001)
@@ -34,15 +34,17 @@ SMALL = 1e-3
 
 
 def figure_3(_: Progress) -> Outcome:
-    """Run from near an unstable equilibrium to the opposite stable one."""
+    """Run from near an unstable equilibrium to the opposite equilibrium, which is stable."""
     dsys = INTEGRATORS["gonzalez"].make(chaplygin_sleigh_contact(SLEIGH), STEP_S)
     runs = []
     for rho in RHO_1:
-        x = np.array([0.1, -5.0, 0.0, rho, RHO_2])
+        x = np.array([0.1, -5.0, 0.0, rho, RHO_2])  # (theta, x1, x2, rho_1, rho_2)
         runs.append(dsys.simulate(x, [0.0, 0.0], steps=STEPS).states)
+    # The energy is (rho_1^2 + rho_2^2) / 2, so the momenta stay on a circle. They end at (0,
+    # -rho_2).
     momenta = [run[:, 3:] for run in runs]
     ends = [m[-1].tolist() for m in momenta]
-    radius = max(np.ptp(np.hypot(*m.T)) for m in momenta)
+    radius = max(np.ptp(np.hypot(m[:, 0], m[:, 1])) for m in momenta)
     deviation = max(np.hypot(m[-1, 0], m[-1, 1] + RHO_2) for m in momenta)
     defect = max(_defect(run) for run in runs)
 
@@ -50,7 +52,7 @@ def figure_3(_: Progress) -> Outcome:
         figure = Figure(figsize=(7.4, 3.4), layout="constrained")
         path, phase = figure.subplots(1, 2)
         path.plot(runs[1][:, 1], runs[1][:, 2], color=RUN)
-        path.plot(*runs[1][0, 1:3], "o", color=TARGET, markersize=4)
+        path.plot(runs[1][0, 1], runs[1][0, 2], "o", color=TARGET, markersize=4)
         path.set(title="Sleigh: contact point", xlabel="x₁", ylabel="x₂", aspect="equal")
         path.set(xlim=(-60, 0), ylim=(-30, 10))
         for m, rho, color in zip(momenta, RHO_1, SERIES):
@@ -63,7 +65,7 @@ def figure_3(_: Progress) -> Outcome:
         Statement(
             "4.2, Fig. 3",
             "from close to the unstable equilibrium (0, -0.6) the method goes to a stable one",
-            f"both end {deviation:.0e} from (0, 0.6); |rho| varies by {radius:.0e}",
+            f"both end {deviation:.0e} off (0, 0.6); |rho| varies by {radius:.0e}",
             deviation < 1e-3 and radius < 1e-13,
         ),
         Statement(
@@ -71,8 +73,8 @@ def figure_3(_: Progress) -> Outcome:
             "the discrete gradient step is (23a)-(23e)",
             f"every step satisfies them to {defect:.0e}",
             defect < 1e-13,
-            "left side of (23b) is x2'; poses here move on SE(2), the momenta and theta are those "
-            "of (23), positions differ by O(h^3) a step",
+            "the left side of (23b) is x2'; here, poses move on SE(2): momenta and theta are "
+            "those of (23), positions differ by O(h^3) per step",
         ),
     )
     numbers = {
@@ -85,7 +87,8 @@ def figure_3(_: Progress) -> Outcome:
 
 
 def _defect(states: np.ndarray) -> float:
-    """Return the largest residual of (23c), (23d), (23e) along a motion."""
+    """Return the largest residual of (23c), (23d) and (23e) along a motion."""
+    # (23c) for theta, (23d) and (23e) for the momenta, with each mean written as half a sum
     total, change = states[1:] + states[:-1], np.diff(states, axis=0)
     rotation = change[:, 0] - STEP_S / 2 * total[:, 3] / np.sqrt(SLEIGH.I + SLEIGH.m * SLEIGH.a**2)
     first = change[:, 3] + STEP_S / 4 * RATE * total[:, 3] * total[:, 4]
@@ -95,22 +98,23 @@ def _defect(states: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Equilibrium:
-    """The equilibrium (0, rho_2) with the step h: the motion `moved` in one step, the eigenvalue
-    of the linearized step along rho_1, its formula, and the growth of |rho_1| in three steps from
-    a near state.
+    """The equilibrium (0, rho_2) with the step size h. `displacement` is the change in one step,
+    `eigenvalue` is the eigenvalue of the linearized step along rho_1, and `formula` is its
+    predicted value. `growth` is the factor by which |rho_1| grows in three steps from a nearby
+    state.
     """
 
     rho_2: float
     h: float
-    moved: float
+    displacement: float
     eigenvalue: float
     formula: float
-    grown: float
+    growth: float
 
 
 def equilibria() -> tuple[Equilibrium, ...]:
-    """Return the equilibria of Proposition 4.1 with steps up to 95 % of its bound `|2 / (C_12^1
-    rho_2)|`.
+    """Return the equilibria in Proposition 4.1 for step sizes up to 95 % of the bound `|2 /
+    (C_12^1 rho_2)|`.
     """
     base = INTEGRATORS["gonzalez"].make(chaplygin_sleigh_contact(SLEIGH), STEP_S)
     out = []
@@ -118,8 +122,10 @@ def equilibria() -> tuple[Equilibrium, ...]:
         for part in (0.1, 0.5, 0.95):
             h = part * abs(2 / (RATE * rho))
             dsys, x = base.with_step(h), np.array([0.0, 0.0, 0.0, 0.0, rho])
+            # A[3, 3] is the derivative of the next rho_1 with respect to rho_1.
             linear = dsys.linearize(x, [0.0, 0.0])
             near = dsys.simulate(x + [0, 0, 0, SMALL * abs(rho), 0], [0.0, 0.0], steps=3).states
+            # lambda_1 = (2 - z) / (2 + z) with z = h C_12^1 rho_2
             z = h * RATE * rho
             out.append(
                 Equilibrium(
@@ -135,35 +141,37 @@ def equilibria() -> tuple[Equilibrium, ...]:
 
 
 def proposition(_: Progress) -> Outcome:
-    """Compare equilibria and their stability with Proposition 4.1."""
+    """Compare the equilibria and their stability with Proposition 4.1."""
     results = equilibria()
     euler = {rho: _euler_growth(rho, 0.95 / abs(RATE * rho)) for rho in EQUILIBRIA}
-    alike = all((0 < grown < 1) == (rho > 0) for rho, grown in euler.items())
+    alike = all((0 < growth < 1) == (rho > 0) for rho, growth in euler.items())
     error = max(abs(e.eigenvalue / e.formula - 1) for e in results)
-    moved = max(e.moved for e in results)
-    right = all((0 < e.eigenvalue < 1 and e.grown < 1) == (e.rho_2 > 0) for e in results)
+    displacement = max(e.displacement for e in results)
+    stable_as_claimed = all(
+        (0 < e.eigenvalue < 1 and e.growth < 1) == (e.rho_2 > 0) for e in results
+    )
 
     statements = (
         Statement(
             "Prop. 4.1",
             "{rho_1 = 0} is a manifold of equilibria",
-            f"steps from there move the momenta by at most {moved:.0e}",
-            moved < 1e-15,
+            f"steps from there change the momenta by at most {displacement:.0e}",
+            displacement < 1e-15,
         ),
         Statement(
             "Prop. 4.1",
             "lambda_1 = (2 - h C rho_2) / (2 + h C rho_2)",
-            f"exact linearization: equal to {error:.0e} at {len(results)} points, h up to 95 % of "
-            "the bound",
+            f"the exact linearization agrees to {error:.0e} at {len(results)} points, with h up "
+            "to 95 % of the bound",
             error < 1e-12,
         ),
         Statement(
             "Prop. 4.1",
-            "below the bound on h stable for rho_2 > 0, unstable for rho_2 < 0",
-            "true for all points, by eigenvalue and by the motion from a distance of 1e-3 rho_2"
-            if right
-            else "not so",
-            right,
+            "below the bound on h they are stable for rho_2 > 0 and unstable for rho_2 < 0",
+            "true at all points, for the eigenvalue and for a motion from a distance of 1e-3 rho_2"
+            if stable_as_claimed
+            else "false",
+            stable_as_claimed,
         ),
         Statement(
             "Remark 4.2",
@@ -176,7 +184,7 @@ def proposition(_: Progress) -> Outcome:
     numbers = {
         "equilibria": [vars(e) for e in results],
         "largest_relative_error_of_eigenvalue": error,
-        "largest_move": moved,
+        "largest_move": displacement,
     }
     return Outcome(partial(_draw_eigenvalues, results), numbers, statements)
 
@@ -199,15 +207,17 @@ def _draw_eigenvalues(results: Sequence[Equilibrium]) -> Figure:
 
 
 def _euler_growth(rho_2: float, h: float) -> float:
-    """Return the factor of rho_1 in one explicit Euler step of (22) near (0, rho_2)."""
+    """Return the factor by which one explicit Euler step for (22) multiplies rho_1 near (0,
+    rho_2).
+    """
     rho_1 = SMALL * abs(rho_2)
     return (rho_1 - h * RATE * rho_1 * rho_2) / rho_1
 
 
 def suslov_problem(_: Progress) -> Outcome:
-    """The integrator of 4.3 against the implicit midpoint rule."""
-    p, h, steps = SuslovParameters(), 0.1, 2000
-    system = suslov(p)
+    """Compare the integrator from 4.3 with the implicit midpoint rule."""
+    parameters, h, steps = SuslovParameters(), 0.1, 2000
+    system = suslov(parameters)
     x = np.array([1.0, 0.0, 0.0, 0.0, 0.6, -1.4])
     runs = {
         name: INTEGRATORS[name].make(system, h).simulate(x, [0.0, 0.0], steps=steps).states[:, 4:]
@@ -215,7 +225,7 @@ def suslov_problem(_: Progress) -> Outcome:
     }
     rho = runs["gonzalez"]
     difference = max(float(np.abs(run - rho).max()) for run in runs.values())
-    energy = (rho[:, 0] ** 2 / p.I11 + rho[:, 1] ** 2 / p.I22) / 2
+    energy = (rho[:, 0] ** 2 / parameters.I11 + rho[:, 1] ** 2 / parameters.I22) / 2
     drift = float(np.abs(energy / energy[0] - 1).max())
 
     def draw() -> Figure:
@@ -225,16 +235,17 @@ def suslov_problem(_: Progress) -> Outcome:
         rotation = np.linspace(0, 2 * np.pi, 200)
         size = np.sqrt(2 * energy[0])
         axes.plot(
-            size * np.sqrt(p.I11) * np.cos(rotation),
-            size * np.sqrt(p.I22) * np.sin(rotation),
+            size * np.sqrt(parameters.I11) * np.cos(rotation),
+            size * np.sqrt(parameters.I22) * np.sin(rotation),
             color=TARGET,
             linewidth=0.8,
             label="energy level",
         )
+        # All equilibria lie on the line I13 omega_1 + I23 omega_2 = 0 through the origin.
         span = size * np.array([-1, 1])
         axes.plot(
-            span * p.I11 * -p.I23 / np.hypot(p.I13, p.I23),
-            span * p.I22 * p.I13 / np.hypot(p.I13, p.I23),
+            span * parameters.I11 * -parameters.I23 / np.hypot(parameters.I13, parameters.I23),
+            span * parameters.I22 * parameters.I13 / np.hypot(parameters.I13, parameters.I23),
             ":",
             color=TARGET,
             label="equilibria",
@@ -246,7 +257,8 @@ def suslov_problem(_: Progress) -> Outcome:
     statement = Statement(
         "4.3",
         "the discrete gradient method is here the implicit midpoint rule",
-        f"momenta equal to {difference:.0e} over {steps} steps; energy to {drift:.0e}",
+        f"momenta agree to {difference:.0e} over {steps} steps; the energy is constant to "
+        f"{drift:.0e}",
         difference < 1e-12 and drift < 1e-13,
         "the paper gives no inertias: I11 = 1, I22 = 2, I33 = 1.5, I13 = 0.4, I23 = -0.3",
     )

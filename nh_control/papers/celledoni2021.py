@@ -16,6 +16,7 @@ PAPER = Paper(
     "celledoni2021",
     "Celledoni, Çokaj, Leone, Murari, Owren: Lie group integrators for mechanical systems",
     (
+        # Experiments in the paper's order. Named experiments test claims made in its text.
         Experiment("rigid_body", "coadjoint orbits, Example 1", celledoni2021_top.rigid_body),
         FIGURE_1,
         Experiment("2", "the heavy top by symplectic methods", celledoni2021_top.figure_2),
@@ -24,7 +25,7 @@ PAPER = Paper(
         Experiment("pairs", "embedded pairs, 4", celledoni2021_pairs.pairs),
         Experiment("4", "a chain of three pendulums", celledoni2021_pendulums.figure_4),
         Experiment("5", "orders on two pendulums", celledoni2021_pendulums.figure_5),
-        Experiment("6", "unit vectors stay so", celledoni2021_pendulums.figure_6),
+        Experiment("6", "unit vectors keep their length", celledoni2021_pendulums.figure_6),
         Experiment("7", "velocities stay tangent", celledoni2021_pendulums.figure_7),
         Experiment("8", "variable steps, links of 1 m", celledoni2021_chains.figure_8),
         Experiment("9", "components of two pendulums", celledoni2021_chains.figure_9),
@@ -37,6 +38,6 @@ PAPER = Paper(
         Experiment("15", "position of the payload", celledoni2021_payload.figure_15),
         Experiment("16", "its deviation", celledoni2021_payload.figure_16),
         Experiment("17", "direction errors of the links", celledoni2021_payload.figure_17),
-        Experiment("18", "unit vectors stay so", celledoni2021_payload.figure_18),
+        Experiment("18", "unit vectors keep their length", celledoni2021_payload.figure_18),
     ),
 )

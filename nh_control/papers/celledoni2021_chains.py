@@ -1,5 +1,5 @@
-"""Figures 8 to 11 of [celledoni2021 5.3]: chains of 2 to 20 pendulums by RKMK(5,4) with variable
-and with constant steps; and the cost of a right-hand side.
+"""Figures 8 to 11 of [celledoni2021 5.3]: chains of 2 to 20 pendulums integrated by RKMK(5,4) with
+variable and constant steps, and the cost of evaluating the right-hand side.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TOTAL_M = 5.0
 PEAK_S = 2.2
 SIZES, STEP_SIZES = (25, 50, 100, 200), (2, 5, 10, 20)
 ALLOWED_S = 0.2e-3
-"""Largest time of a right-hand side of 200 links."""
+"""Maximum time (s) for one evaluation of the right-hand side with 200 links."""
 MEASURED = (
     "error of a step: Euclidean norm of the difference of the pair's two solutions, tolerance "
     "1e-6; reference: DOP853 at 1e-13 for ODE45"
@@ -37,8 +37,8 @@ MEASURED = (
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain of n links by variable steps, by the same number of constant steps, and its accurate
-    final state `end` (6 n) with its `uncertainty`.
+    """Two runs of a chain of n links, one with variable steps and one with the same number of
+    constant steps. `end` (6 n) is the accurate final state, and `uncertainty` estimates its error.
     """
 
     problem: Problem
@@ -49,7 +49,7 @@ class Chain:
 
     @cached_property
     def errors(self) -> tuple[float, float]:
-        """Euclidean errors of the final state in R^{6 n}, for variable and constant steps."""
+        """Euclidean errors in the final state in R^{6 n}, for variable and for constant steps."""
         runs = self.variable, self.constant
         variable, constant = (float(np.linalg.norm(r.y[:, -1] - self.end)) for r in runs)
         return variable, constant
@@ -57,7 +57,7 @@ class Chain:
 
 @lru_cache(maxsize=2 * len(NUMBERS))
 def integrator(n: int, pair: str = "rkmk54") -> AdaptiveIntegrator:
-    """Return an embedded pair on chains of n links; the lengths are arguments."""
+    """Return an embedded pair for chains of n links. The lengths are run-time parameters."""
     problem = chain(n)
     return AdaptiveIntegrator((problem.action, problem.field), pair)
 
@@ -66,10 +66,12 @@ def integrator(n: int, pair: str = "rkmk54") -> AdaptiveIntegrator:
 def run(n: int, length: float, pair: str = "rkmk54", tolerance: float = TOLERANCE) -> Chain:
     """Run with variable steps, then with the same number of equal steps."""
     problem, method, span = chain(n, length), integrator(n, pair), (0.0, DURATION_S)
-    x0, p = problem.x0, problem.numbers
-    variable = method.solve(span, x0, rtol=1e-13, atol=tolerance / np.sqrt(len(x0)), p=p)
+    x0, numbers = problem.x0, problem.numbers
+    # The solver's norm is a root mean square. The square root converts it to the Euclidean norm.
+    variable = method.solve(span, x0, rtol=1e-13, atol=tolerance / np.sqrt(len(x0)), p=numbers)
     h = DURATION_S / variable.naccepted
-    constant = method.solve(span, x0, atol=1e30, first_step=h, max_step=h, p=p)
+    # No step is rejected, and all steps have the same length.
+    constant = method.solve(span, x0, atol=1e30, first_step=h, max_step=h, p=numbers)
     times = np.array([0.0, DURATION_S])
     end, again = problem.accurate(times)[-1], problem.accurate(times, 1e-12)[-1]
     return Chain(problem, variable, constant, end, float(np.linalg.norm(end - again)))
@@ -106,6 +108,7 @@ def figure_10(_: Progress) -> Outcome:
     """Compare chains of total length 5 m."""
     runs = {n: run(n, TOTAL_M / n) for n in NUMBERS}
     better = [n for n, r in runs.items() if r.errors[0] < r.errors[1]]
+    # The chain that gains the most from variable steps.
     best = min(runs, key=lambda n: runs[n].errors[0] / runs[n].errors[1])
     first, second = runs[best].errors
     statement = Statement(
@@ -131,7 +134,7 @@ def _numbers(runs: dict[int, Chain]) -> dict[str, list[float]]:
 
 
 def _accuracy(runs: dict[int, Chain], which: str) -> Figure:
-    """Draw errors over N, and the step sizes of the longest chain."""
+    """Plot the errors against N, and the step sizes for the longest chain."""
     figure = Figure(figsize=(7.4, 3.4), layout="constrained")
     accuracy, steps = figure.subplots(1, 2)
     for i, (label, color) in enumerate((("variable", RUN), ("constant", OPEN))):
@@ -149,16 +152,16 @@ def _accuracy(runs: dict[int, Chain], which: str) -> Figure:
 
 
 def step_sizes(axes: Axes, runs: dict[str, tuple[np.ndarray, str]]) -> None:
-    """Draw step sizes over time for runs given by their times."""
+    """Plot the step sizes of runs against time. Each run is given by its times."""
     for label, (t, color) in runs.items():
-        kept = np.diff(t) > 1e-9
-        axes.semilogy(t[:-1][kept], np.diff(t)[kept], color=color, linewidth=1, label=label)
+        shown = np.diff(t) > 1e-9  # the last step may be as short as round-off
+        axes.semilogy(t[:-1][shown], np.diff(t)[shown], color=color, linewidth=1, label=label)
     axes.set(xlabel="time (s)", ylabel="step (s)")
     axes.legend(fontsize=7)
 
 
 def figure_9(_: Progress) -> Outcome:
-    """Draw all components of two pendulums."""
+    """Plot all state components of two pendulums."""
     two = run(2, 1.0)
     both = {"variable steps": (two.variable, RUN), "constant steps": (two.constant, OPEN)}
     times = np.linspace(0, DURATION_S, 601)
@@ -173,13 +176,14 @@ def figure_9(_: Progress) -> Outcome:
                 axes.plot(r.t, r.y[k], ".", color=color, markersize=3, label=label)
             kind = "qω"[k % 6 // 3]
             axes.set_ylabel(f"{kind}{'₁₂'[k // 6]}, {'xyz'[k % 3]}")
+            # The axis of a constant component would be scaled to its round-off errors.
             if accurate[:, k].max() - accurate[:, k].min() < 1e-6:
                 axes.set_ylim(-1, 1)
         for axes in panels[-1]:
             axes.set_xlabel("time (s)")
         figure.align_ylabels()
-        labeled = panels[0, 0].get_legend_handles_labels()
-        figure.legend(*labeled, loc="outside upper center", ncols=3)
+        lines, labels = panels[0, 0].get_legend_handles_labels()
+        figure.legend(lines, labels, loc="outside upper center", ncols=3)
         return figure
 
     gaps = [_largest_gap(two.problem, r) for r in (two.variable, two.constant)]
@@ -195,19 +199,21 @@ def figure_9(_: Progress) -> Outcome:
 
 
 def _largest_gap(problem: Problem, run: Solution) -> float:
-    """Return the largest distance of a run's nodes from the accurate motion."""
+    """Return the largest distance between a run's nodes and the accurate motion."""
     accurate = problem.accurate(run.t)
     return float(np.linalg.norm(run.y.T - accurate, axis=1).max())
 
 
 def figure_11(_: Progress) -> Outcome:
-    """Draw step sizes, angular velocities and accelerations of two pendulums."""
+    """Plot the step sizes, angular velocities and angular accelerations of two pendulums."""
     two = run(2, 1.0)
     both = {"variable steps": (two.variable, RUN), "constant steps": (two.constant, OPEN)}
     times = np.linspace(0, DURATION_S, 3001)
     accurate = two.problem.accurate(times)
+    # Components 4 and 10 are the y components of the two angular velocities.
     rates = np.array([two.problem.rate(0.0, x) for x in accurate])[:, [4, 10]]
     peak = float(times[np.abs(accurate[:, [4, 10]]).max(axis=1).argmax()])
+    # MATLAB's ODE45 and SciPy's RK45 are the same Dormand-Prince pair.
     ode45 = solve_ivp(
         two.problem.rate, (0, DURATION_S), two.problem.x0, "RK45", rtol=TOLERANCE, atol=TOLERANCE
     )
@@ -259,9 +265,10 @@ def figure_11(_: Progress) -> Outcome:
 
 
 def scaling(_: Progress) -> Outcome:
-    """Measure the compiled right-hand side and a step."""
+    """Time the compiled right-hand side and a step."""
     seconds = {n: right_hand_side_s(n) for n in SIZES}
     operations = {n: chain(n).field.n_instructions() for n in SIZES}
+    # If the differences are equal, the number of operations is exactly linear in N.
     per_link = np.diff(list(operations.values())) / np.diff(SIZES)
     steps = {n: _trial_s(n) for n in STEP_SIZES}
 
@@ -289,9 +296,9 @@ def scaling(_: Progress) -> Outcome:
         "5.2",
         "R(q) w' = ..., a dense matrix of 3 N rows",
         f"{micro} us for N = {', '.join(map(str, SIZES))}: {per_link[0]:g} operations for each "
-        "link more",
+        "additional link",
         seconds[SIZES[-1]] < ALLOWED_S and np.ptp(per_link) == 0,
-        "solved for the tensions of the links instead: a tridiagonal matrix",
+        "here, the tensions of the links are solved for, with a tridiagonal matrix",
     )
     numbers = {
         "n": list(seconds),
@@ -303,9 +310,9 @@ def scaling(_: Progress) -> Outcome:
 
 
 def _trial_s(n: int, repeats: int = 5) -> float:
-    """Return the seconds of one step of variable size, the least of several measurements."""
+    """Return the time (s) of one variable step, the minimum of several measurements."""
     problem, method, times_s = chain(n), integrator(n), []
-    method.solve((0.0, DURATION_S), problem.x0, p=problem.numbers)
+    method.solve((0.0, DURATION_S), problem.x0, p=problem.numbers)  # compiles
     for _ in range(repeats):
         start = time.perf_counter()
         solved = method.solve((0.0, DURATION_S), problem.x0, p=problem.numbers)
@@ -315,12 +322,13 @@ def _trial_s(n: int, repeats: int = 5) -> float:
 
 
 def right_hand_side_s(n: int, evaluations: int = 200, repeats: int = 20) -> float:
-    """Return the seconds of one compiled evaluation of a chain's field, the least of several
+    """Return the time (s) of one compiled evaluation of a chain's field, the minimum of several
     measurements.
     """
     problem = chain(n)
     call = problem.compiled().direct("field")
     call.inputs[0][:], call.inputs[1][:] = problem.x0, problem.numbers
+    # Each measurement contains many evaluations, because the clock cannot resolve a single one.
     times_s = []
     for _ in range(repeats):
         start = time.perf_counter()

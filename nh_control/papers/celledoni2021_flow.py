@@ -1,5 +1,5 @@
-"""Motions of [celledoni2021] with constant steps by its methods and by classical methods, and
-accurate motions by SciPy.
+"""Motions in [celledoni2021]: motions with constant steps, computed by the paper's methods and by
+classical methods, and accurate motions, computed by SciPy.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ METHODS = {
     "RKMK4, two commutators": "rkmk4_two_commutators",
     "CF4": "cf43",
 }
-"""Names of the methods with constant steps in the figures."""
+"""Names of the constant-step methods in the figures."""
 ORDERS = {
     "Lie-Euler": 1,
     "Lie-Euler-Heun": 2,
@@ -42,8 +42,8 @@ ORDERS = {
 
 
 class Untouched(ProductAction):
-    """A product action that does not normalize points after a step, to show how well the methods
-    themselves stay on the manifold.
+    """A product action that does not normalize points after a step. It shows how accurately the
+    methods themselves stay on the manifold.
     """
 
     def normalize(self, x: ca.SX) -> ca.SX:
@@ -51,7 +51,7 @@ class Untouched(ProductAction):
 
 
 class Truncated(ProductAction):
-    """A product action with dexp^{-1} truncated before ad^5, which is exact enough for order 5."""
+    """A product action with dexp^{-1} truncated before ad^5, which suffices for order 5."""
 
     def dtau_inverse(self, u: ca.SX, v: ca.SX) -> ca.SX:
         return self.dexp_inverse_series(u, v)
@@ -59,7 +59,9 @@ class Truncated(ProductAction):
 
 @dataclass(frozen=True)
 class Problem:
-    """`x' = generator(x) f(x, p)` from x0 at t = 0 with the parameters p in `numbers`."""
+    """The problem `x' = generator(x) f(x, p)` with x = x0 at t = 0 and the parameters p in
+    `numbers`.
+    """
 
     name: str
     action: HomogeneousSpace
@@ -68,7 +70,7 @@ class Problem:
     x0: np.ndarray
 
     def on(self, kind: type[ProductAction]) -> Problem:
-        """Return the problem under another product of the same actions."""
+        """Return the same problem with a different kind of product of the same actions."""
         if not isinstance(self.action, ProductAction):
             raise TypeError(f"{self.name}: expected a product of actions, got {self.action}")
         action = kind(*self.action.factors, places=self.action.places)
@@ -76,9 +78,10 @@ class Problem:
 
     @property
     def flat(self) -> Problem:
-        """The problem in R^nx, without its geometry; there, Munthe-Kaas methods are classical
+        """The problem in R^nx, without its geometry. In R^nx, Munthe-Kaas methods are classical
         Runge-Kutta methods.
         """
+        # x' = generator(x) f(x) as a field on R^nx, on which translations act.
         x, p = ca.SX.sym("x", self.action.nx), ca.SX.sym("p", len(self.numbers))
         rate = self.action.generator(x) @ self.field(x, ca.SX(0, 1), p)
         arguments = [x, ca.SX.sym("u", 0), p]
@@ -96,6 +99,7 @@ class Problem:
     def rate(self) -> Callable[[float, np.ndarray], np.ndarray]:
         """The compiled right-hand side x'(t, x) for ODE solvers."""
         call = self.flat.compiled().direct("field")
+        # The call reads from and writes to fixed buffers. Only x changes between evaluations.
         call.inputs[1][:] = self.numbers
 
         def rate(_: float, x: np.ndarray) -> np.ndarray:
@@ -114,8 +118,8 @@ class Problem:
     def accurate(
         self, times: np.ndarray, tolerance: float = TIGHTEST, solver: str = "DOP853"
     ) -> np.ndarray:
-        """Return states (N, nx) at times (N) by one of SciPy's solvers in R^nx; raises
-        RuntimeError if the solver fails.
+        """Return the states (N, nx) at times (N), computed by one of SciPy's solvers in R^nx.
+        Raises RuntimeError if the solver fails.
         """
         span = (0.0, float(times[-1]))
         run = solve_ivp(
@@ -127,8 +131,9 @@ class Problem:
 
 
 class Steps:
-    """Compiled steps of methods on problems. Each name has a tableau (or the name of a pair, which
-    means its main method) and a problem; all problems have the same number of parameters.
+    """Compiled steps of methods applied to problems. Each name maps to a problem and to a tableau
+    or the name of an embedded pair. For a pair, the main method is used. All problems have the
+    same number of parameters.
     """
 
     def __init__(self, name: str, methods: Mapping[str, tuple[str | Table, Problem]]):
@@ -140,8 +145,8 @@ class Steps:
         self._calls = {m: compiled.direct(f"step{k}") for k, m in enumerate(methods)}
 
     def run(self, method: str, problem: Problem, h: float, steps: int) -> np.ndarray:
-        """Return states (steps + 1, nx) of a problem that differs from the method's problem in its
-        parameters only.
+        """Return the states (steps + 1, nx) of a problem. It may differ from the method's problem
+        only in its parameters and its initial state.
         """
         call = self._calls[method]
         states = np.empty((steps + 1, len(problem.x0)))
@@ -149,6 +154,7 @@ class Steps:
         call.inputs[1][:], call.inputs[2][:] = h, problem.numbers
         for k in range(steps):
             call.run()
+            # The new state is the input to the next step.
             states[k + 1] = call.inputs[0][:] = call.outputs[0][:, 0]
         return states
 
@@ -160,7 +166,7 @@ class Steps:
         duration: float,
         counts: Sequence[int],
     ) -> np.ndarray:
-        """Return Euclidean errors of the final states for numbers of steps."""
+        """Return the Euclidean errors in the final states, one for each number of steps."""
         runs = [self.run(method, problem, duration / n, n)[-1] for n in counts]
         return np.array([np.linalg.norm(x - end) for x in runs])
 
@@ -168,12 +174,13 @@ class Steps:
 def _step(name: str, table: Table, problem: Problem) -> ca.Function:
     x, h = ca.SX.sym("x", problem.action.nx), ca.SX.sym("h")
     p = ca.SX.sym("p", len(problem.numbers))
+    # The fields have no inputs, and the pair's error estimate is not used.
     end, _ = lie_step(table, problem.action, lambda y: problem.field(y, ca.SX(0, 1), p), x, h)
     return ca.Function(name, [x, h, p], [end], ["x", "h", "p"], ["x1"], {"cse": True})
 
 
 def order_figure(h: np.ndarray, errors_by_name: dict[str, np.ndarray], title: str) -> Figure:
-    """Draw errors of methods of orders 1 to 4 over the step size."""
+    """Plot the errors of methods of orders 1 to 4 against the step size."""
     figure = Figure(figsize=(5.2, 4.0), layout="constrained")
     axes = figure.add_subplot()
     measure.plot_orders(axes, h, errors_by_name, (1, 2, 3, 4))

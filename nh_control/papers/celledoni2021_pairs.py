@@ -1,5 +1,5 @@
-"""The embedded pairs of [celledoni2021 4]: commutator-free pairs of orders 3(2) and 4(3), compared
-with RKMK(5,4) on two pendulums.
+"""The embedded pairs in [celledoni2021 4], applied to two pendulums: commutator-free pairs of
+orders 3(2) and 4(3), and RKMK(5,4) for comparison.
 """
 
 from __future__ import annotations
@@ -24,21 +24,23 @@ COMMUTATOR_FREE = {
     "CF3(2), third stage": "cf32_third_stage",
     "CF4(3)": "cf43",
 }
-"""The paper's pairs; the second one reuses the third stage."""
+"""The paper's pairs. The second pair reuses the third stage."""
 PAIRS = COMMUTATOR_FREE | {"RKMK(5,4)": "rkmk54"}
 TOLERANCES = (1e-4, 1e-5, TOLERANCE, 1e-7, 1e-8)
 
 
 def members() -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return errors of the main and the embedded method of every commutator-free pair, on two
-    pendulums in space with the constant steps of Fig. 5.
+    """Return the errors of the main and the embedded method of every commutator-free pair. The
+    problem is two pendulums in space, with the constant steps from Fig. 5.
     """
+    # In a plane, all rotations commute, so errors in commutator terms would not be visible.
     problem = chain(2, start=IN_SPACE[:2])
     tables = {f"main {name}": (table, problem) for name, table in COMMUTATOR_FREE.items()}
     embedded = {
         f"embedded {name}": (TABLES[table].embedded_method, problem)
         for name, table in COMMUTATOR_FREE.items()
     }
+    # The main and the embedded method are compiled as separate constant-step methods.
     steps = Steps("celledoni2021_pairs", {**tables, **embedded})
     end = problem.accurate(np.array([0.0, ORDER_S]))[-1]
 
@@ -49,15 +51,16 @@ def members() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def runs() -> dict[str, list[Chain]]:
-    """Run the two pendulums of Fig. 9 by every pair, once for each tolerance."""
+    """Run the two pendulums in Fig. 9 with every pair, once for each tolerance."""
     return {name: [run(2, 1.0, pair, tol) for tol in TOLERANCES] for name, pair in PAIRS.items()}
 
 
 def pairs(_: Progress) -> Outcome:
-    """Compare the orders of both methods of the pairs, and the accuracy of variable steps."""
+    """Compare the orders of both methods in each pair, and the accuracy with variable steps."""
     both, chains_by_pair = members(), runs()
     h = ORDER_S / np.array(ORDER_STEPS)
     slopes = {name: [measure.slopes(h, e)[-1] for e in two] for name, two in both.items()}
+    # The slope between the two finest steps is closest to the order.
     orders = {n: (TABLES[t].order, TABLES[t].embedded_order) for n, t in COMMUTATOR_FREE.items()}
     growth = {name: _growth(chains) for name, chains in chains_by_pair.items()}
     shown_tolerance = TOLERANCES.index(TOLERANCE)
@@ -79,6 +82,8 @@ def pairs(_: Progress) -> Outcome:
             "local errors C h^(p~ + 1) stay at the tolerance",
             "the number of steps grows as tolerance^-a, a = "
             + ", ".join(f"{a:.2f} ({name})" for name, a in growth.items()),
+            # C h^(p~ + 1) = tolerance makes the number of steps proportional to tolerance^(-1 /
+            # (p~ + 1)).
             all(abs(a * (_embedded(name) + 1) - 1) < 0.15 for name, a in growth.items()),
             f"tolerances {TOLERANCES[0]:g} to {TOLERANCES[-1]:g}, theta = 0.9",
         ),
@@ -90,7 +95,7 @@ def pairs(_: Progress) -> Outcome:
             )
             + f"; distance from the manifold {largest_violation:.0e}",
             all(v < 0.5 * c for v, c in errors.values()) and largest_violation < 1e-13,
-            f"the paper shows RKMK(5,4) alone; motion of Fig. 9; {MEASURED}",
+            f"the paper only shows RKMK(5,4); motion of Fig. 9; {MEASURED}",
         ),
     )
     numbers = {
@@ -128,19 +133,20 @@ def _embedded(name: str) -> int:
 
 
 def _growth(chains: list[Chain]) -> float:
-    """Return the exponent a of the number of steps, which grows as tolerance^-a."""
+    """Return the exponent a such that the number of steps grows as tolerance^-a."""
     counts = [c.variable.naccepted for c in chains]
+    # The slope of log(steps) over log(tolerance) is -a.
     return -float(np.polyfit(np.log(TOLERANCES), np.log(counts), 1)[0])
 
 
-def _manifold_error(one: Chain) -> float:
+def _manifold_error(chain: Chain) -> float:
     """Return the largest violation of `|q_i| = 1` and `q_i . w_i = 0` with variable steps."""
-    q, w = np.split(one.variable.y.T.reshape(-1, 2, 6), 2, axis=2)
+    q, w = np.split(chain.variable.y.T.reshape(-1, 2, 6), 2, axis=2)
     return float(max(np.abs(1 - np.sum(q * q, 2)).max(), np.abs(np.sum(q * w, 2)).max()))
 
 
 def _work(axes: Axes, chains_by_pair: dict[str, list[Chain]]) -> None:
-    """Draw errors over evaluations of the field."""
+    """Plot the errors against the number of field evaluations."""
     for (name, chains), color in zip(chains_by_pair.items(), SERIES):
         evaluations = [c.variable.nfev for c in chains]
         errors = [c.errors[0] for c in chains]

@@ -16,13 +16,13 @@ from nh_control.papers.paper import Outcome, Statement
 ORDER_STEPS = (250, 500, 1000, 2000, 4000)
 SHOWN_S = (0.0, 0.6, 0.8, 1.0, 1.3, 2.0, 3.0, 4.0, 5.0)
 CHOSEN = (
-    "z up here, the paper's e3 is along gravity, its q_i are ours turned around; w_i in the "
-    "inertial frame; y_d = (t - 2.5, 0, 7 - (t - 2.5)^2)"
+    "here z is up, while the paper's e3 is along gravity and its q_i have the opposite sign; w_i "
+    "in the inertial frame; y_d = (t - 2.5, 0, 7 - (t - 2.5)^2)"
 )
 
 
 def figure_13(_: Progress) -> Outcome:
-    """Orders of the methods on the controlled system."""
+    """Measure the orders of the methods on the controlled system."""
     problem, steps = model.methods()
     end = problem.accurate(np.array([0.0, model.DURATION_S]))[-1]
     h = model.DURATION_S / np.array(ORDER_STEPS)
@@ -30,6 +30,7 @@ def figure_13(_: Progress) -> Outcome:
         name: steps.errors(name, problem, end, model.DURATION_S, ORDER_STEPS) for name in METHODS
     }
     slopes = {name: measure.slopes(h, e) for name, e in errors_by_method.items()}
+    # Step sizes between the coarsest and those at which methods of order 4 reach round-off.
     middle = {name: float(s[1]) for name, s in slopes.items()}
 
     def draw() -> Figure:
@@ -56,12 +57,15 @@ def figure_13(_: Progress) -> Outcome:
 
 
 def figure_14(_: Progress) -> Outcome:
-    """Snapshots of the system."""
+    """Draw snapshots of the system."""
     motion = model.run()
+    # Positions of the quadrotors, y + l_i q_i.
     quads = motion.y[:, None] + np.array(model.PARAMETERS.lengths)[:, None] * motion.q
     tensions = model.tensions(motion)
-    p = model.PARAMETERS
-    share = p.payload_mass * (p.g - 2) / (2 * np.cos(model.FORMATION.angle))
+    parameters = model.PARAMETERS
+    # y_d'' = -2 e_z, so at the final time both links together support m_y (g - 2).
+    weight = parameters.payload_mass * (parameters.g - 2)
+    share = weight / (2 * np.cos(model.FORMATION.angle))
     deviation = float(np.abs(tensions[-1] - share).max())
 
     def draw() -> Figure:
@@ -72,9 +76,12 @@ def figure_14(_: Progress) -> Outcome:
         for time in SHOWN_S:
             k = round(time / model.STEP_S)
             ends = np.array([quads[k, 0], motion.y[k], quads[k, 1]])
+            # One polyline from quadrotor 1 via the payload to quadrotor 2.
             axes.plot(*ends.T, color=TARGET, linewidth=1)
-            axes.scatter(*ends[[0, 2]].T, color=SERIES[1:3], s=14, depthshade=False)
-            axes.text(*motion.y[k], f"  {time:g} s", fontsize=7)
+            x, y, z = ends[[0, 2]].T
+            axes.scatter(x, y, z, color=SERIES[1:3], s=14, depthshade=False)
+            x, y, z = motion.y[k]
+            axes.text(x, y, z, f"  {time:g} s", fontsize=7)
         axes.set(xlabel="x (m)", ylabel="y (m)", zlabel="z (m)", ylim=(-1, 1), aspect="equal")
         axes.set_title("Two quadrotors carry a payload")
         axes.view_init(12, -65)
@@ -101,7 +108,7 @@ def figure_14(_: Progress) -> Outcome:
 
 
 def figure_15(_: Progress) -> Outcome:
-    """Components of the payload's position."""
+    """Compare the components of the payload's position with the parabola."""
     motion = model.run()
     target = model.reference_position(motion.times)
 
@@ -121,8 +128,8 @@ def figure_15(_: Progress) -> Outcome:
     statement = Statement(
         "6.2, Fig. 15",
         "the load position follows the desired parabola",
-        f"components are within {gap[motion.times >= 2].max():.2g} m from t = 2 s on, and "
-        f"{gap[motion.times >= 4].max():.1g} m from 4 s on",
+        f"components differ by at most {gap[motion.times >= 2].max():.2g} m from t = 2 s on, and "
+        f"by {gap[motion.times >= 4].max():.1g} m from 4 s on",
         gap[motion.times >= 2].max() < 0.1 and gap[-1].max() < 1e-3,
         CHOSEN,
     )
@@ -130,7 +137,9 @@ def figure_15(_: Progress) -> Outcome:
 
 
 def figure_16(_: Progress) -> Outcome:
-    """Deviation of the payload from its reference, also with attitudes."""
+    """Compute the deviation of the payload from its reference for the models without and with
+    attitudes.
+    """
     motion, whole = model.run(), model.run_with_attitudes()
     error, error_whole = (
         np.linalg.norm(m.y - model.reference_position(m.times), axis=1) for m in (motion, whole)
@@ -170,7 +179,7 @@ def figure_16(_: Progress) -> Outcome:
 
 
 def figure_17(_: Progress) -> Outcome:
-    """Direction errors of the links."""
+    """Compute the direction errors of the links."""
     motion = model.run()
     error = _direction_errors(motion)
 
@@ -192,14 +201,17 @@ def figure_17(_: Progress) -> Outcome:
     return Outcome(draw, {"last_direction_errors": error[-1].tolist()}, (statement,))
 
 
-def _direction_errors(motion: model.Motion) -> np.ndarray:
+def _direction_errors(motion: model.PayloadMotion) -> np.ndarray:
     """Return |q_id x q_i| (N, 2)."""
     return np.linalg.norm(np.cross(model.control_inputs(motion)[1], motion.q), axis=2)
 
 
 def figure_18(_: Progress) -> Outcome:
-    """Norms of the links' directions."""
+    """Compare the norms of the link directions computed by a Lie group method and a classical
+    method.
+    """
     runs = {name: model.run(name) for name in ("RKMK4", "RK4")}
+    # A point on T S^2 satisfies |q| = 1 and q . w = 0.
     defect = {name: np.abs(1 - np.sum(m.q**2, axis=2)) for name, m in runs.items()}
     product = {name: np.abs(np.sum(m.q * m.w, axis=2)) for name, m in runs.items()}
     worst = {name: float(d.max()) for name, d in defect.items()}
@@ -227,6 +239,6 @@ def figure_18(_: Progress) -> Outcome:
         f"RKMK4: {worst['RKMK4']:.0e}, q . w {tangent['RKMK4']:.0e}; RK4: {worst['RK4']:.0e}, "
         f"{tangent['RK4']:.0e} (h = {model.STEP_S:g} s)",
         worst["RKMK4"] < 1e-13 and worst["RK4"] > 1e3 * worst["RKMK4"],
-        "states as the steps give them, without normalization",
+        "states as computed by the steps, without normalization",
     )
     return Outcome(draw, {"largest_defect": worst, "largest_product": tangent}, (statement,))

@@ -1,5 +1,5 @@
-"""Figures 4 to 7 of [celledoni2021 5]: chains of spherical pendulums by methods with constant
-steps, and their distance from the manifold.
+"""Figures 4 to 7 of [celledoni2021 5]: chains of spherical pendulums integrated with constant
+steps, and the distance of the results from the manifold.
 """
 
 from __future__ import annotations
@@ -36,32 +36,33 @@ IN_SPACE = np.array(
         [np.sqrt(0.5), 0, -np.sqrt(0.5), 1.0, -1.0, 1.0],
     ]
 )
-"""(q_i, w_i) of three links whose motion is not planar."""
+"""(q_i, w_i) of three links whose motion is not in a plane."""
 ORDER_S, ORDER_STEPS = 1.0, (64, 128, 256, 512, 1024)
-KEPT_S, KEPT_STEP_S = 5.0, 0.01
+LONG_S, LONG_STEP_S = 5.0, 0.01
 ODE45 = {"rtol": 1e-3, "atol": 1e-6}
-"""MATLAB's default tolerances; SciPy's RK45 has the same defaults and is the same pair."""
+"""MATLAB's default tolerances. SciPy's RK45 is the same pair as MATLAB's ODE45."""
 CHOSEN = (
-    "the paper gives no start for Figs. 5 to 7: masses and lengths 1, links and velocities of a "
-    "motion in space (with the start of 5.3 it stays in a plane, where q . w = 0 for any method)"
+    "the paper gives no start for Figs. 5 to 7. Here masses and lengths are 1, and the motion is "
+    "in space; from the start of 5.3 it stays in a plane, where q . w = 0 for any method"
 )
 
 
 def chain(n: int, lengths: float = 1.0, start: np.ndarray | None = None) -> Problem:
-    """Return n pendulums of mass 1 and this length, z up, by default from the start of 5.3, `(q_i,
-    w_i) = (sqrt(2)/2, 0, sqrt(2)/2, 0, 1, 0)`.
+    """Return a chain of n pendulums with mass 1 and the given lengths, with z up. The default
+    initial state is the one in 5.3, `(q_i, w_i) = (sqrt(2)/2, 0, sqrt(2)/2, 0, 1, 0)`.
     """
-    p = SphericalPendulumParameters(masses=(1.0,) * n, lengths=(lengths,) * n)
-    action, field = pendulum_chain(p)
+    parameters = SphericalPendulumParameters(masses=(1.0,) * n, lengths=(lengths,) * n)
+    action, field = pendulum_chain(parameters)
     if start is None:
         start = np.tile([np.sqrt(0.5), 0, np.sqrt(0.5), 0, 1, 0], n)
-    return Problem(f"chain{n}", action, field, parametric.values(p), np.ravel(start))
+    return Problem(f"chain{n}", action, field, parametric.values(parameters), np.ravel(start))
 
 
 def figure_4(_: Progress) -> Outcome:
-    """Draw three pendulums at one time of their motion."""
+    """Draw three pendulums at one instant of their motion."""
     problem, times = chain(3, start=IN_SPACE), np.linspace(0, 1, 101)
     states = problem.accurate(times).reshape(-1, 3, 6)
+    # The positions of the masses are sums over the links, starting at the pivot.
     masses = np.cumsum(states[:, :, :3], axis=1)
     energy = _energies(states)
     drift = float(np.abs(energy / energy[0] - 1).max())
@@ -82,7 +83,7 @@ def figure_4(_: Progress) -> Outcome:
     statement = Statement(
         "5, Fig. 4",
         "L = 1/2 sum w_i^T R(q)_ij w_j - sum (sum_{j >= i} m_j) g L_i e3^T q_i",
-        f"the accurate motion keeps its energy to {drift:.0e} over {times[-1]:g} s",
+        f"the accurate motion conserves its energy to {drift:.0e} over {times[-1]:g} s",
         drift < 1e-11,
         "z up; the equations are solved for the tensions of the links, in time linear in N",
     )
@@ -90,10 +91,9 @@ def figure_4(_: Progress) -> Outcome:
 
 
 def _energies(states: np.ndarray) -> np.ndarray:
-    """Return T + U (N) of chains of mass and length 1 at states (N, n, 6), from the velocities of
-    the masses.
-    """
+    """Return the energies T + U (N) of chains with unit masses and lengths at states (N, n, 6)."""
     q, w = states[..., :3], states[..., 3:]
+    # The velocity of a mass is the sum of w_i x q_i up to its link.
     velocity = np.cumsum(np.cross(w, q), axis=1)
     height = np.cumsum(q[..., 2], axis=1)
     return np.sum(np.sum(velocity**2, axis=2) / 2 + 9.81 * height, axis=1)
@@ -101,12 +101,14 @@ def _energies(states: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=1)
 def methods() -> tuple[Problem, Steps]:
-    """Return two pendulums in space and their steps by all methods, including methods with
-    truncated dexp^{-1}, methods in R^nx, and methods without normalization of points.
+    """Return the problem of two pendulums in space and its compiled steps for all methods,
+    including methods with truncated dexp^{-1}, methods in R^nx, and methods without normalization
+    of points.
     """
     problem = chain(2, start=IN_SPACE[:2])
     untouched, flat = problem.on(Untouched), problem.flat
     table = {name: (method, untouched) for name, method in METHODS.items()}
+    # The same tableau is used with other actions: truncated dexp^-1, and translations of R^nx.
     table["RKMK4, series"] = "rkmk4", problem.on(Truncated)
     table["RKMK5"] = "rkmk54", problem
     table["RK4"] = "rkmk4", flat
@@ -114,7 +116,7 @@ def methods() -> tuple[Problem, Steps]:
 
 
 def figure_5(_: Progress) -> Outcome:
-    """Orders of the methods on two pendulums."""
+    """Measure the orders of the methods on two pendulums."""
     problem, steps = methods()
     end = problem.accurate(np.array([0.0, ORDER_S]))[-1]
     h = ORDER_S / np.array(ORDER_STEPS)
@@ -145,9 +147,7 @@ def figure_5(_: Progress) -> Outcome:
 
 @dataclass(frozen=True)
 class ManifoldErrors:
-    """Violations of `|q_i| = 1` and `q_i . w_i = 0` along a run: times (N) in s, both violations
-    (N, 2).
-    """
+    """Violations of `|q_i| = 1` and `q_i . w_i = 0` along a run, (N, 2) each, at `times` (N)."""
 
     times: np.ndarray
     norms: np.ndarray
@@ -156,34 +156,36 @@ class ManifoldErrors:
 
 @lru_cache(maxsize=1)
 def manifold_errors() -> dict[str, ManifoldErrors]:
-    """Return the violations along two pendulums' motion for all methods."""
+    """Return the violations along the motion of two pendulums for all methods."""
     problem, steps = methods()
-    count = round(KEPT_S / KEPT_STEP_S)
-    times = KEPT_STEP_S * np.arange(count + 1)
+    count = round(LONG_S / LONG_STEP_S)
+    times = LONG_STEP_S * np.arange(count + 1)
     runs = {
-        name: (times, steps.run(name, problem, KEPT_STEP_S, count)) for name in (*METHODS, "RK4")
+        name: (times, steps.run(name, problem, LONG_STEP_S, count)) for name in (*METHODS, "RK4")
     }
-    ode45 = solve_ivp(problem.rate, (0, KEPT_S), problem.x0, "RK45", **ODE45)
+    ode45 = solve_ivp(problem.rate, (0, LONG_S), problem.x0, "RK45", **ODE45)
+    # The solver's times differ from those of the constant steps.
     runs["RK45 (ODE45)"] = ode45.t, ode45.y.T
     return {name: _manifold_errors(t, x) for name, (t, x) in runs.items()}
 
 
 def _manifold_errors(times: np.ndarray, states: np.ndarray) -> ManifoldErrors:
+    # (q_i, w_i) of every link
     q, w = np.split(states.reshape(len(states), -1, 6), 2, axis=2)
     return ManifoldErrors(times, 1 - np.sum(q * q, axis=2), np.sum(q * w, axis=2))
 
 
 def figure_6(_: Progress) -> Outcome:
-    """Norms of the links' directions."""
+    """Compare the norms of the link directions."""
     return _manifold("norms", "|1 - q_i^T q_i|", "Fig. 6", "|q_i| = 1")
 
 
 def figure_7(_: Progress) -> Outcome:
-    """Angular velocities normal to the links."""
+    """Check that angular velocities stay normal to the links."""
     return _manifold("products", "|q_i^T w_i|", "Fig. 7", "q_i^T w_i of the order 1e-14, 1e-15")
 
 
-def _manifold(what: str, label: str, where: str, says: str) -> Outcome:
+def _manifold(what: str, label: str, where: str, claim: str) -> Outcome:
     runs = manifold_errors()
     worst = {name: float(np.abs(getattr(run, what)).max()) for name, run in runs.items()}
     lie = max(worst[name] for name in METHODS)
@@ -197,17 +199,17 @@ def _manifold(what: str, label: str, where: str, says: str) -> Outcome:
                 axes.semilogy(run.times, positive(values), color=color, label=name, linewidth=1)
             axes.set(title=f"Link {i + 1}", xlabel="time (s)")
         panels[0].set_ylabel(label.replace("_i", "ᵢ").replace("^T ", "ᵀ").replace("w", "ω"))
-        labeled = panels[0].get_legend_handles_labels()
-        figure.legend(*labeled, loc="outside upper center", ncols=4, fontsize=7)
+        lines, labels = panels[0].get_legend_handles_labels()
+        figure.legend(lines, labels, loc="outside upper center", ncols=4, fontsize=7)
         return figure
 
     statement = Statement(
         f"5.3, {where}",
-        f"Lie group methods keep {says}; RK4 and ODE45 do not",
+        f"Lie group methods keep {claim}; RK4 and ODE45 do not",
         f"largest {label}: Lie group methods {lie:.0e}, RK4 {worst['RK4']:.0e}, "
-        f"RK45 {worst['RK45 (ODE45)']:.0e} (t to {KEPT_S:g} s, h = {KEPT_STEP_S:g} s)",
+        f"RK45 {worst['RK45 (ODE45)']:.0e} (t to {LONG_S:g} s, h = {LONG_STEP_S:g} s)",
         lie < 1e-13 and min(worst["RK4"], worst["RK45 (ODE45)"]) > 1e3 * lie,
-        "states as the steps give them, without the normalization that the integrators end with; "
-        "ODE45's default tolerances",
+        "states as computed by the steps, without the final normalization of the integrators; "
+        "default tolerances of ODE45",
     )
     return Outcome(draw, {f"largest_{what}": worst}, (statement,))

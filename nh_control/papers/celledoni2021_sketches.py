@@ -12,8 +12,7 @@ from nh_control.scenarios.visual_model import BLUE, ORANGE, STEEL, Pose, Shape, 
 from nh_control.systems.rigid_body import HeavyTopParameters
 
 TILT = np.cos(np.radians(30)), np.sin(np.radians(30)), 0.0, 0.0
-"""Attitude (w, x, y, z) of the top in Fig. 1: chi, the body's y axis, is 30 degrees from
-upright.
+"""Attitude (w, x, y, z) of the top in Fig. 1: the body's y axis, chi, is 30 degrees from upright.
 """
 
 
@@ -27,7 +26,8 @@ def top_poses(parameters: HeavyTopParameters, q: np.ndarray) -> dict[str, Pose]:
 
 
 def top_visual(parameters: HeavyTopParameters) -> VisualModel:
-    """Return a flywheel on a shaft along the body's y axis; the end of the shaft is fixed."""
+    """Return a flywheel on a shaft along the body's y axis. One end of the shaft is fixed."""
+    # A cylinder's axis is z. A roll by pi/2 turns it to y.
     l = parameters.l
     shapes = (
         Shape("sphere", (0.08 * l,) * 3, ORANGE, "fixed"),
@@ -38,16 +38,17 @@ def top_visual(parameters: HeavyTopParameters) -> VisualModel:
 
 
 def heavy_top() -> Sketched:
-    """Sketch Fig. 1."""
-    p = HeavyTopParameters()
+    """Return the sketch of Fig. 1."""
+    parameters = HeavyTopParameters()
     marks = {"fixed": "O", "center": "CM"}
-    return Sketched("Heavy top", top_visual(p), p, np.array(TILT), marks)
+    return Sketched("Heavy top", top_visual(parameters), parameters, np.array(TILT), marks)
 
 
 def quadrotors() -> Sketched:
-    """Sketch Fig. 12, with upright quadrotors in the formation of 6.2."""
+    """Return the sketch of Fig. 12, with upright quadrotors in the formation from 6.2."""
     visual = quadrotor_payload_visual.visual_model(PARAMETERS)
     c, s = np.cos(FORMATION.angle), np.sin(FORMATION.angle)
+    # q = (payload position, two unit quaternions, two link directions)
     upright, links = np.tile([1.0, 0.0, 0.0, 0.0], 2), np.array([-s, 0, c, s, 0, c])
     q = np.concatenate([np.zeros(3), upright, links])
     marks = {"payload": "m_y", "quad1": "m₁", "quad2": "m₂"}

@@ -1,5 +1,6 @@
-"""Figures 2 and 3 of [celledoni2021 3.4], the heavy top by symplectic methods; Lie group methods
-on the free rigid body of Example 1 and on three formulations of the top.
+"""Figures 2 and 3 of [celledoni2021 3.4]: the heavy top integrated by symplectic methods. In
+addition, Lie group methods are applied to the free rigid body in Example 1 and to three
+formulations of the top.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ GRAVITY = (
 
 
 def symplectic(h: float) -> dict[str, tuple[DiscreteSystem, np.ndarray]]:
-    """Return the symplectic methods of Fig. 2, each with its initial state."""
+    """Return the symplectic methods in Fig. 2, each with its initial state."""
     top, larger = heavy_top(TOP), kaluza_klein_top(TOP)
     on_top = {
         f"SLGI, θ = {theta}": INTEGRATORS[name].make(top, h)
@@ -55,6 +56,7 @@ def symplectic(h: float) -> dict[str, tuple[DiscreteSystem, np.ndarray]]:
     }
     out = {name: (dsys, dsys.state(UPRIGHT, RATE)) for name, dsys in on_top.items()}
     kk = INTEGRATORS["slgi_half"].make(larger, h)
+    # The top as a geodesic motion on SO(3) x R^3 (3.4.3). The initial velocity of y is p - e3.
     v = np.concatenate([RATE, momentum_of_y(TOP) - UP])
     out["SLGIKK, θ = 1/2"] = kk, kk.state(np.concatenate([UPRIGHT, np.zeros(3)]), v)
     return out
@@ -65,6 +67,7 @@ def formulations() -> dict[str, Problem]:
     """Return the top on T*SO(3), on se(3)* and on T*(SO(3) x R^3)."""
     numbers = parametric.values(TOP)
     start = np.concatenate([UPRIGHT, MOMENTUM])
+    # States: (Q, pi), (pi, Gamma) and (Q, pi, p, y).
     x0 = {
         "cotangent": start,
         "coadjoint": np.concatenate([MOMENTUM, UP]),
@@ -75,11 +78,14 @@ def formulations() -> dict[str, Problem]:
         "coadjoint": heavy_top_coadjoint(TOP),
         "quadratic": heavy_top_quadratic(TOP),
     }
-    return {name: Problem(f"top_{name}", *fields[name], numbers, x0[name]) for name in fields}
+    return {
+        name: Problem(f"top_{name}", action, field, numbers, x0[name])
+        for name, (action, field) in fields.items()
+    }
 
 
 def _gamma(q: np.ndarray) -> np.ndarray:
-    """Return Q^T e3 (N, 3) of unit quaternions (N, 4)."""
+    """Return Q^T e3 (N, 3) for unit quaternions (N, 4)."""
     return np.array([quat2mat(each)[2] for each in q])
 
 
@@ -89,9 +95,10 @@ def _axis(q: np.ndarray) -> np.ndarray:
 
 
 def figure_2(_: Progress) -> Outcome:
-    """Draw the top over one second, and the orders of the methods."""
+    """Plot the top's motion over one second, and the orders of the methods."""
     models, count = symplectic(SHOWN_STEP_S), round(SHOWN_S / SHOWN_STEP_S)
     runs = {name: d.simulate(x, (), steps=count).states for name, (d, x) in models.items()}
+    # Both methods compute the same motion because the momentum of y is conserved.
     half, larger = runs["SLGI, θ = 1/2"], runs["SLGIKK, θ = 1/2"]
     difference = float(np.abs(half[:, :4] - larger[:, :4]).max())
     errors_by_method = _symplectic_errors(models)
@@ -122,12 +129,13 @@ def figure_2(_: Progress) -> Outcome:
             "the methods with theta = 1/2 attain order 2 (15)-(17)",
             ", ".join(f"{name} {order:.2f}" for name, order in last.items()),
             all(abs(last[name] - (2 if "1/2" in name else 1)) < 0.1 for name in last),
-            f"f2 with the momentum's transport, pi x omega; {GRAVITY}",
+            f"f2 with the transport of the momentum, pi x omega; {GRAVITY}",
         ),
         Statement(
             "3.4.3, 3.4.4",
             "SLGIKK is theta = 1/2 on (29)-(32), with quadratic Hamiltonian",
-            f"its attitudes equal SLGI's, theta = 1/2, to {difference:.0e} over {count} steps",
+            f"its attitudes agree with those of SLGI, theta = 1/2, to {difference:.0e} over "
+            f"{count} steps",
             difference < 1e-11,
             "p is conserved exactly, so both methods coincide for one step size",
         ),
@@ -150,8 +158,9 @@ def _label(space: Any) -> None:
 def _symplectic_errors(
     models: dict[str, tuple[DiscreteSystem, np.ndarray]],
 ) -> dict[str, np.ndarray]:
-    """Return errors of the final rotation matrix, one for each step size."""
+    """Return the errors in the final rotation matrix, one for each step size."""
     end = formulations()["cotangent"].accurate(np.array([0.0, ORDER_S]))[-1]
+    # Compare rotation matrices, because a quaternion and its negative are the same attitude.
     right, out = quat2mat(end[:4]), {}
     for name, (dsys, x) in models.items():
         last = [measure.last(dsys.with_step(ORDER_S / n), x, n)[:4] for n in ORDER_STEPS]
@@ -170,7 +179,9 @@ def figure_3(_: Progress) -> Outcome:
         energy[name] = values - values[0]
     worst = {name: float(np.abs(e).max()) for name, e in energy.items()}
     size = formulations()["cotangent"]
+    # T = omega . pi / 2
     kinetic = float(RATE @ size.x0[4:] / 2)
+    # A bounded error has similar maxima in the first and the last quarter.
     quarters = [np.abs(e[1:]).reshape(4, -1).max(axis=1) for e in energy.values()]
     growth = max(float(q[-1] / q[0]) for q in quarters)
 
@@ -183,6 +194,7 @@ def figure_3(_: Progress) -> Outcome:
             axes.plot(times, e, ".", color=color, markersize=0.7)
             axes.set(title=name, xlabel="time (s)", ylabel="energy error (J)")
             space = figure.add_subplot(grid[1, i], projection="3d")
+            # The direction of gravity in the body frame, times M g l, as in the paper's figure.
             curve = TOP.M * TOP.l * TOP.g * _gamma(runs[name][:, :4])
             space.plot(*curve.T, ".", color=color, markersize=0.7)
             _label(space)
@@ -191,8 +203,8 @@ def figure_3(_: Progress) -> Outcome:
     statement = Statement(
         "3.4.4, Fig. 3",
         "energy error of theta = 1/2 and theta = 0 over 6000 steps of 0.01",
-        f"{worst['SLGI, θ = 1/2']:.2g} J and {worst['SLGI, θ = 0']:.2g} J of {kinetic:.0f} J; the "
-        f"last quarter's is at most {growth:.2f} times the first's: bounded",
+        f"{worst['SLGI, θ = 1/2']:.2g} J and {worst['SLGI, θ = 0']:.2g} J of {kinetic:.0f} J. The "
+        f"error of the last quarter is at most {growth:.2f} times that of the first: bounded",
         growth < 1.5 and worst["SLGI, θ = 1/2"] < 0.05 * worst["SLGI, θ = 0"],
         GRAVITY,
     )
@@ -200,12 +212,16 @@ def figure_3(_: Progress) -> Outcome:
 
 
 def heavy_top_orders(_: Progress) -> Outcome:
-    """Compare the three formulations by explicit Lie group methods."""
+    """Compare the three formulations, integrated by explicit Lie group methods."""
     problems = formulations()
-    table = {f"{m}, {p}": (METHODS[m], problems[p]) for p in problems for m in METHODS}
+    table = {f"{m}, {space}": (METHODS[m], problems[space]) for space in problems for m in METHODS}
     steps = Steps("celledoni2021_tops", table)
-    ends = {p: problem.accurate(np.array([0.0, ORDER_S]))[-1] for p, problem in problems.items()}
-    gammas = [_gamma(ends[p][None, :4])[0] for p in ("cotangent", "quadratic")]
+    ends = {
+        space: problem.accurate(np.array([0.0, ORDER_S]))[-1]
+        for space, problem in problems.items()
+    }
+    # Gamma = Q^T e3 is the only quantity that all three formulations contain.
+    gammas = [_gamma(ends[space][None, :4])[0] for space in ("cotangent", "quadratic")]
     difference = float(np.abs(np.array(gammas) - ends["coadjoint"][3:]).max())
     h, slopes, errors_by_method = ORDER_S / np.array(ORDER_STEPS), {}, {}
     for name, (_m, problem) in table.items():
@@ -218,29 +234,30 @@ def heavy_top_orders(_: Progress) -> Outcome:
     def draw() -> Figure:
         figure = Figure(figsize=(9.6, 3.6), layout="constrained")
         panels = figure.subplots(1, 3, sharey=True)
-        for axes, p in zip(panels, problems):
-            shown = {m: errors_by_method[f"{m}, {p}"] for m in METHODS}
+        for axes, space in zip(panels, problems):
+            shown = {m: errors_by_method[f"{m}, {space}"] for m in METHODS}
             measure.plot_orders(axes, h, shown, (1, 2, 3, 4))
-            axes.set_title(f"{p}, t = {ORDER_S:g} s")
+            axes.set_title(f"{space}, t = {ORDER_S:g} s")
             axes.label_outer()
-        handles = panels[0].get_legend_handles_labels()
-        figure.legend(*handles, loc="outside upper center", ncols=6, fontsize=7)
+        lines, labels = panels[0].get_legend_handles_labels()
+        figure.legend(lines, labels, loc="outside upper center", ncols=6, fontsize=7)
         return figure
 
     statements = (
         Statement(
             "3.4",
             "three formulations: on T*SO(3), Lie-Poisson on se(3)*, on T*(SO(3) x R^3)",
-            f"their accurate motions have Gamma equal to {difference:.0e}; {len(table)} "
-            f"combinations with explicit methods have their orders to {order_error:.2f}",
+            f"Gamma of their accurate motions agrees to {difference:.0e}; the orders of "
+            f"{len(table)} combinations with explicit methods differ from the theoretical ones by "
+            f"at most {order_error:.2f}",
             difference < 1e-10 and order_error < 0.15,
             f"{GRAVITY}; f2 = M g l Gamma0 x Q chi + pi x omega",
         ),
         Statement(
             "3.4.2",
-            "methods by the coadjoint action preserve coadjoint orbits of se(3)*",
-            f"|Gamma|^2 and Pi . Gamma change by at most {casimirs['RKMK4']:.0e} relative over "
-            f"{LONG_STEPS} steps of 1e-3 s, with RK4 by {casimirs['RK4']:.0e}",
+            "methods with the coadjoint action preserve the coadjoint orbits of se(3)*",
+            f"the relative change of |Gamma|^2 and Pi . Gamma is at most {casimirs['RKMK4']:.0e} "
+            f"over {LONG_STEPS} steps of 1e-3 s, with RK4 {casimirs['RK4']:.0e}",
             casimirs["RKMK4"] < 1e-12 and casimirs["RK4"] > 1e3 * casimirs["RKMK4"],
         ),
     )
@@ -254,7 +271,8 @@ def heavy_top_orders(_: Progress) -> Outcome:
 
 
 def _casimirs(steps: Steps, problem: Problem) -> dict[str, float]:
-    """Return the largest relative change of Gamma . Gamma and Pi . Gamma."""
+    """Return the largest relative changes in Gamma . Gamma and Pi . Gamma."""
+    # For comparison, RK4 in R^6 leaves the coadjoint orbit.
     flat = Steps("celledoni2021_flat_top", {"RK4": ("rkmk4", problem.flat)})
     runs = {
         "RKMK4": steps.run("RKMK4, coadjoint", problem, 1e-3, LONG_STEPS),
@@ -287,6 +305,7 @@ def rigid_body(_: Progress) -> Outcome:
     worst = {name: float(o.max()) for name, o in orbit.items()}
     lie = max(worst[name] for name in METHODS)
     inertia = np.array([FREE.Jx, FREE.Jy, FREE.Jz])
+    # mu' = mu x I^-1 mu
     defect = float(np.abs(problem.rate(0.0, mu) - np.cross(mu, mu / inertia)).max())
 
     def draw() -> Figure:

@@ -1,5 +1,5 @@
-"""Figures 3 and 4 of [johnson2014 VIII-A]: the swing-up of a pendulum by trajectory optimization
-and its tracking by LQR; and the list of the paper's experiments.
+"""Figures 3 and 4 of [johnson2014 VIII-A]: the swing-up of a pendulum by trajectory optimization,
+and LQR tracking of the optimal trajectory. This file also lists the paper's experiments.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ Q, R = np.diag([1000.0, 1.0]), np.array([[50.0]])
 TOLERANCE = 1e-6
 PERTURBED = np.array([1.0, 1.0])
 MAX_ITERATIONS, FEW_ITERATIONS = 1000, 30
-"""Largest number of descents, and the number in a short run, which is enough for Newton's method
-but not for steepest descent.
+"""Maximum number of descent steps in a full run and in a short run. The short run suffices for
+Newton's method but not for steepest descent.
 """
 PREPARED = 4
-"""Number of quasi-Newton steps at the start of either method in the authors' program."""
+"""Number of quasi-Newton steps that both methods take first in the authors' program."""
 FIRST_GAIN = (0.0613, 0.981)
-"""The first gain of the authors' LQR; the weights are identities."""
+"""The first gain of the authors' LQR. The weights are identity matrices."""
 
 
 def model() -> DiscreteSystem:
-    """Return the pendulum under the midpoint rule with the paper's forces, `F- = u dt`, `F+ =
-    0`.
+    """Return the pendulum discretized by the midpoint rule with the paper's forces, `F- = u dt`,
+    `F+ = 0`.
     """
     return midpoint(pendulum(), STEP_S, "left")
 
 
 def infeasible_reference() -> Trajectory:
-    """Return the step from hanging to standing, (35), at zero momentum and torque."""
+    """Return (35), the step from hanging to standing, with zero momentum and torque."""
     states = np.zeros((STEPS + 1, 2))
     states[STEPS // 2 :, 0] = np.pi
     return Trajectory(
@@ -71,13 +71,14 @@ def swing_up(
     prepared: int = 0,
     max_iterations: int = MAX_ITERATIONS,
 ) -> Optimum:
-    """Return the feasible trajectory closest to (35) in the weights Q, R, by "newton" or
-    "steepest" descent from the pendulum at rest, after `prepared` quasi-Newton steps, which its
-    history omits.
+    """Return the feasible trajectory that is closest to (35) in the norm weighted by Q and R. It
+    is found by "newton" or "steepest" descent, starting with the pendulum at rest. The first
+    `prepared` steps are quasi-Newton steps, which the history omits.
     """
     dsys = model()
     cost = quadratic_cost(dsys, infeasible_reference(), Q, R)
 
+    # The projection operator uses LQR gains with identity matrices as weights.
     def descend(guess: Trajectory, kind: str, most: int) -> Optimum:
         return optimize(
             dsys,
@@ -91,6 +92,7 @@ def swing_up(
             monitor=monitor,
         )
 
+    # At rest in the hanging position.
     start = Trajectory(STEP_S, np.zeros((STEPS + 1, 2)), np.zeros((STEPS, 1)))
     if prepared:
         start = descend(start, "quasi", prepared).trajectory
@@ -102,8 +104,8 @@ LIGHT: dict[str, Any] = {"linestyle": ":", "linewidth": 1.0, "marker": ""}
 
 @dataclass(frozen=True)
 class Convergence:
-    """Figure 3: both optimizations, with and without the quasi-Newton steps of the authors'
-    program.
+    """Data for Figure 3: both optimizations, with and without the quasi-Newton steps in the
+    authors' program.
     """
 
     newton: Optimum
@@ -112,7 +114,7 @@ class Convergence:
     steepest_at_once: Optimum
 
     def numbers(self) -> dict:
-        """Return the data of the figure as plain values; `descents` is the paper's number of
+        """Return the figure's data as plain values. `descents` counts what the paper calls
         iterations.
         """
         return {
@@ -126,7 +128,7 @@ class Convergence:
         } | {"paper": {"newton": {"descents": 14}, "steepest": {"descents": 653}}}
 
     def draw(self) -> Figure:
-        """Draw the remaining descent over the iterations, both axes logarithmic."""
+        """Plot the remaining descent against the iterations on logarithmic axes."""
         figure = Figure(figsize=(6.4, 3.6), layout="constrained")
         axes = figure.add_subplot(
             xlabel="iteration",
@@ -155,8 +157,8 @@ class Convergence:
 
 @dataclass(frozen=True)
 class Tracking:
-    """Figure 4: the feasible reference, and the motion from a perturbed start with and without
-    feedback.
+    """Data for Figure 4: the feasible reference, and the motion from a perturbed initial state
+    with and without feedback.
     """
 
     reference: Trajectory
@@ -165,8 +167,8 @@ class Tracking:
     first_gain: np.ndarray
 
     def numbers(self) -> dict:
-        """Return the first gain, and the deviations from the reference in rad and kg m^2/s: the
-        largest ones over the last half, and the final ones.
+        """Return the first gain, and the deviations from the reference in rad and kg m^2/s: their
+        maximum over the second half, and their final values.
         """
         out: dict[str, Any] = {"first_gain": self.first_gain.ravel().tolist()}
         for name, run in (("closed_loop", self.closed), ("open_loop", self.opened)):
@@ -175,7 +177,7 @@ class Tracking:
         return out
 
     def draw(self) -> Figure:
-        """Draw angles over time."""
+        """Plot the angles against time."""
         figure = Figure(figsize=(6.4, 3.6), layout="constrained")
         axes = figure.add_subplot(
             xlabel="time (s)", ylabel="θ (rad)", title="Swing-up of a pendulum: feedback"
@@ -195,7 +197,8 @@ class Tracking:
 def figure_3(
     progress: Progress | None = None, max_iterations: int = MAX_ITERATIONS
 ) -> Convergence:
-    """Run Newton's method and steepest descent on the same problem from the same start."""
+    """Run Newton's method and steepest descent on the same problem from the same initial guess."""
+    # The order matches the fields of `Convergence`.
     optima = [
         swing_up(
             method,
@@ -206,12 +209,13 @@ def figure_3(
         for prepared in (PREPARED, 0)
         for method in ("newton", "steepest")
     ]
-    return Convergence(*optima)
+    newton, steepest, newton_at_once, steepest_at_once = optima
+    return Convergence(newton, steepest, newton_at_once, steepest_at_once)
 
 
 def figure_4(reference: Trajectory) -> Tracking:
-    """Run LQR about the optimal swing-up from the perturbed start [1, 1], (37), and the same start
-    without feedback; the weights are identities, as in the authors' program.
+    """Run LQR about the optimal swing-up from the perturbed initial state [1, 1] in (37), and
+    repeat the run without feedback. The weights are identity matrices, as in the authors' program.
     """
     dsys = model()
     tracker = LqrTracker(dsys, reference, np.eye(2), np.eye(1))
@@ -227,6 +231,7 @@ def _third(progress: Progress, max_iterations: int = MAX_ITERATIONS) -> Outcome:
     result = figure_3(progress, max_iterations)
     numbers = result.numbers()
     newton, steepest, *at_once = (numbers[kind]["descents"] for kind in vars(result))
+    # A short run stops before steepest descent converges, so its iteration count is undecided.
     ended = result.steepest.converged
     return Outcome(
         result.draw,
@@ -235,12 +240,12 @@ def _third(progress: Progress, max_iterations: int = MAX_ITERATIONS) -> Outcome:
             Statement(
                 "Fig. 3",
                 "Newton's method takes 14 iterations, steepest descent 653",
-                f"{PREPARED} + {newton} and {steepest}; started directly {at_once[0]} and "
-                f"{at_once[1]}; {'all' if ended else 'Newton'} to the cost "
+                f"{PREPARED} + {newton} and {steepest}; without quasi-Newton steps {at_once[0]} "
+                f"and {at_once[1]}; {'all' if ended else 'Newton'} to the cost "
                 f"{result.newton.cost:.6f}",
                 PREPARED + newton == 14 and (abs(steepest - 653) <= 1 if ended else None),
                 f"{PREPARED} quasi-Newton steps come first, as in the authors' program; LQR gain "
-                "(R + B^T P B)^-1 B^T P A; the tolerance is not given, here 1e-6",
+                "(R + B^T P B)^-1 B^T P A; the paper gives no tolerance, here it is 1e-6",
             ),
         ),
     )
@@ -256,21 +261,24 @@ def _fourth(_: Progress) -> Outcome:
         (
             Statement(
                 "Fig. 4",
-                "feedback brings the perturbed start (37) onto the swing-up, without it it fails",
+                "feedback brings the perturbed start (37) onto the swing-up, which fails without "
+                "it",
                 f"closed loop ends {end:.0e} off, open loop is up to {deviation:.1f} rad off",
                 end < 1e-6 and deviation > 1,
             ),
             Statement(
                 "Fig. 4",
                 f"the authors' program has the first gain {FIRST_GAIN}",
-                "({:.4f}, {:.3f})".format(*numbers["first_gain"]),
+                f"({numbers['first_gain'][0]:.4f}, {numbers['first_gain'][1]:.3f})",
                 np.allclose(numbers["first_gain"], FIRST_GAIN, rtol=1e-3),
-                "the weights of the LQR are not given, identities in the program",
+                "the paper does not give the weights of the LQR; they are identities in the "
+                "program",
             ),
         ),
     )
 
 
+# The pendulum in Fig. 2, at 0.6 rad.
 SKETCH = sketch.Sketched(
     "Pendulum",
     pendulum_visual.visual_model(PendulumParameters()),

@@ -1,5 +1,5 @@
-"""Figures 5, 6 and 7 of [johnson2014 VIII-B]: a marionette on six strings; LQR stabilizes it about
-a motion of its strings.
+"""Figures 5, 6 and 7 of [johnson2014 VIII-B]: LQR stabilizes a marionette on six strings about a
+motion of its strings.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from nh_control.systems.marionette_motion import tensions
 
 TURN_RAD = 0.1
 TEXT, CODE = "torso turned by 0.1 rad", "end of a run with still strings"
-"""The perturbed starts: as the text of the paper says, and as its published program does."""
+"""The perturbed initial states in the paper's text and in its published program."""
 COORDINATES = 22
 
 
 @dataclass(frozen=True)
 class Stabilization:
-    """The closed and the open loop about the reference from every perturbed start; `conditioning`
-    is the worst condition number along the open loop.
+    """The closed-loop and open-loop runs about the reference from every perturbed initial state.
+    `conditioning` contains the largest condition numbers along the reference.
     """
 
     dsys: DiscreteSystem
@@ -42,8 +42,8 @@ class Stabilization:
     conditioning: Conditioning
 
     def error(self, run: ClosedLoop) -> np.ndarray:
-        """Return the norm (N + 1) of the error of the 22 free coordinates, in m and rad together,
-        as published.
+        """Return the norm (N + 1) of the error in the 22 free coordinates. As in the paper, the
+        norm mixes m and rad.
         """
         return np.linalg.norm(run.errors[:, :COORDINATES], axis=1)
 
@@ -52,7 +52,7 @@ class Stabilization:
         return run.trajectory.states[:, self.dsys.state_names.index("torso_rz")]
 
     def numbers(self) -> dict:
-        """Return the data of the figures as plain values."""
+        """Return the figures' data as plain values."""
         starts = {}
         for start, runs in self.runs.items():
             errors = [self.error(run) for run in runs]
@@ -66,6 +66,8 @@ class Stabilization:
                 }
                 for name, run, e in zip(("closed_loop", "open_loop"), runs, errors)
             }
+        # Constraints can push, but strings cannot. A negative tension shows where the model is
+        # wrong.
         lowest = tensions(self.dsys, self.reference.trajectory).min(axis=1)
         slack = {
             "lowest_tension_N": float(lowest.min()),
@@ -91,6 +93,7 @@ class Stabilization:
     def violation(self, run: ClosedLoop) -> float:
         """Return the largest |h| (m^2) at the nodes of a run."""
         q = ca.SX.sym("q", self.dsys.system.space.nq)
+        # h = |a - b|^2 - length^2 for each string
         h = ca.Function("h", [q], [self.dsys.system.holonomic(q)])
         return max(
             float(np.abs(np.asarray(h(self.dsys.configuration(x)))).max())
@@ -98,7 +101,7 @@ class Stabilization:
         )
 
     def figure_5(self) -> Figure:
-        """Draw the marionette at its start and during the motion."""
+        """Draw the marionette in its initial state and during the motion."""
         visual, states = MARIONETTE.visual_model(), self.reference.trajectory.states
         return stick_figures.draw(
             visual,
@@ -113,7 +116,7 @@ class Stabilization:
         )
 
     def figure_6(self) -> Figure:
-        """Draw the norm of the error for both starts."""
+        """Plot the norm of the error for both initial states."""
         figure = Figure(figsize=(6.4, 4.8), layout="constrained")
         panels = figure.subplots(len(self.runs), 1, sharex=True)
         for panel, (start, runs) in zip(panels, self.runs.items()):
@@ -125,7 +128,9 @@ class Stabilization:
         return figure
 
     def figure_7(self) -> Figure:
-        """Draw the torso's rotation about the vertical for the start of the paper's text."""
+        """Plot the torso's rotation about the vertical for the initial state in the paper's
+        text.
+        """
         figure = Figure(figsize=(6.4, 3.4), layout="constrained")
         axes = figure.add_subplot(
             xlabel="time (s)", ylabel="torso about the vertical (rad)", title=f"Marionette: {TEXT}"
@@ -143,12 +148,13 @@ class Stabilization:
 
 @cache
 def stabilization() -> Stabilization:
-    """Run the experiment with the published weights, 100 on configurations and 1 on the rest. The
-    strings stay taut when the torso is rotated (`satisfy_constraints`).
+    """Run the experiment with the published weights, 100 for configurations and 1 otherwise.
+    `satisfy_constraints` keeps the strings taut when the torso is rotated.
     """
     dsys = MARIONETTE.model()
     reference = MARIONETTE.reference(dsys, "published")
     tracker = MARIONETTE.tracker(dsys, reference)
+    # The published program starts from the final state of a motion with still strings.
     still = dsys.simulate(reference.states[0], np.tile(reference.inputs[0], (1000, 1)))
     starts = {
         TEXT: perturbed(dsys, reference.states[0], PlanarPerturbation(heading=TURN_RAD)),
@@ -157,6 +163,7 @@ def stabilization() -> Stabilization:
 
     def run(x: np.ndarray, feedback: bool) -> ClosedLoop:
         loop = closed_loop(dsys, tracker, x, len(reference), feedback=feedback)
+        # A failed run must not be mistaken for a short motion.
         if loop.failure is not None:
             raise loop.failure
         return loop
@@ -178,9 +185,9 @@ def _model(numbers: dict) -> tuple[Statement, ...]:
     return (
         Statement(
             "VIII-B, Fig. 5",
-            "22 dynamic and 18 prescribed coordinates, 6 strings",
+            "22 dynamic coordinates, 18 prescribed coordinates and 6 strings",
             f"{model['states']} states, {model['inputs']} inputs, {model['constraints']} "
-            f"constraints, kept to {reference['constraint']:.0e} m^2",
+            f"constraints, satisfied to {reference['constraint']:.0e} m^2",
             (model["states"], model["inputs"], model["constraints"]) == (80, 18, 6),
         ),
     )
@@ -190,17 +197,18 @@ def _stabilized(numbers: dict, *starts: str) -> tuple[Statement, ...]:
     return tuple(
         Statement(
             "VIII-B, Fig. 6, 7",
-            "LQR stabilizes the marionette, without it the error stays",
+            "LQR stabilizes the marionette; without it the error remains",
             f"{start}: error {numbers[start]['closed_loop']['start']:.2g} at the start, "
             f"{numbers[start]['closed_loop']['end']:.1g} at the end, open loop "
             f"{numbers[start]['open_loop']['end']:.1g}",
             numbers[start]["closed_loop"]["end"] < 0.1 * numbers[start]["open_loop"]["end"],
-            "text and published program start differently" if start == CODE else "",
+            "the text and the published program have different starts" if start == CODE else "",
         )
         for start in starts
     )
 
 
+# Fig. 7 shows the same runs as Fig. 6 and adds no claim.
 STATEMENTS: dict[str, Callable[[dict], tuple[Statement, ...]]] = {
     "figure_5": _model,
     "figure_6": lambda numbers: _stabilized(numbers, TEXT, CODE),

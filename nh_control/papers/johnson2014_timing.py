@@ -1,5 +1,5 @@
-"""Processor times of [johnson2014 VIII] for the optimization of the swing-up and for the
-marionette, compared with this machine.
+"""Processor times in [johnson2014 VIII] for the swing-up optimization and for the marionette,
+compared with times measured on this machine.
 """
 
 from __future__ import annotations
@@ -23,19 +23,21 @@ PUBLISHED_MS = {
     "swing-up: steepest descent, an iteration": 28.5,
     "swing-up: Newton, an iteration": 55.8,
 }
-"""Times on an Intel i7-2760QM, 2.4 GHz; for the swing-up on an i7-3770K, 3.5 GHz."""
+"""Times for the marionette on an Intel i7-2760QM, 2.4 GHz, and for the swing-up on an i7-3770K,
+3.5 GHz.
+"""
 SEARCHES = (
-    "another machine; the paper times the descent's direction, here with the search along it"
+    "another machine; the paper measures the descent direction, here the line search is included"
 )
 SHARE = 0.04
-"""Ratio of the processor times of Newton's method and steepest descent for the whole
+"""Ratio of the processor time of Newton's method to that of steepest descent, for the whole
 optimization.
 """
 STEPS = range(0, 1000, 100)
 
 
 def timings(swing_up: Callable[[str], Optimum], _: Progress) -> Outcome:
-    """Measure the marionette's steps along the published motion, and both optimizations
+    """Time the marionette's steps along the published motion, and both optimizations
     `swing_up(method)`.
     """
     measured_ms = _marionette_ms()
@@ -45,8 +47,10 @@ def timings(swing_up: Callable[[str], Optimum], _: Progress) -> Outcome:
         start = process_time()
         optimum = swing_up(method)
         seconds[method] = process_time() - start
+        # Time per iteration. The history also contains the initial guess.
         count, converged = len(optimum.history) - 1, converged and optimum.converged
         measured_ms[list(PUBLISHED_MS)[3 + (method == "newton")]] = 1e3 * seconds[method] / count
+    # The ratio depends less on the machine than the times do.
     share = seconds["newton"] / seconds["steepest"]
     statements = (
         *(
@@ -65,7 +69,7 @@ def timings(swing_up: Callable[[str], Optimum], _: Progress) -> Outcome:
             f"{100 * share:.1f} %, {1e3 * seconds['newton']:.0f} of "
             f"{1e3 * seconds['steepest']:.0f} ms",
             share < 2 * SHARE if converged else None,
-            "agrees if it is less than twice as much; both without quasi-Newton steps",
+            "agrees up to a factor of 2; both without quasi-Newton steps",
         ),
     )
     numbers = {"ms": measured_ms, "published_ms": PUBLISHED_MS, "share_of_newton": share}
@@ -85,8 +89,8 @@ def _marionette_ms() -> dict[str, float]:
 
 
 def _ms(call: Callable[[int], object]) -> float:
-    """Return the least processor time of a call at several steps; a first call compiles."""
-    call(0)
+    """Return the minimum processor time of a call over several steps, in ms."""
+    call(0)  # compiles
     times = []
     for k in STEPS:
         start = process_time()

@@ -1,5 +1,5 @@
-"""The worked examples of [johnson2014]: one step of the pendulum with its first and second
-derivatives (II-A, IV-A, V), and the singularities of section VII.
+"""The worked examples in [johnson2014]: one step of the pendulum with its first and second
+derivatives (II-A, IV-A, V), and the singularities in section VII.
 """
 
 from __future__ import annotations
@@ -43,26 +43,29 @@ PRINTED: dict[str, Sequence] = {
 }
 WHERE = {"q1, p1": "II-A"} | dict.fromkeys(list(PRINTED)[1:6], "IV-A")
 CORRECTED = {
-    "B": "the text multiplies by 0.01 for 0.1 = dt, and prints the right result",
-    "controllability matrix [B, A B]": "the paper cuts 0.009767, which rounds to 0.00977",
+    "B": "the text multiplies by 0.01 instead of dt = 0.1, but prints the right result",
+    "controllability matrix [B, A B]": "the paper truncates 0.009767, which rounds to 0.00977",
 }
 M, R, G = 0.7, 1.3, 9.8
-"""Mass, length and gravity of section VII, which gives no numbers."""
+"""Mass, length and gravity for section VII, which gives no numbers."""
 
 
 def worked(_: Progress) -> Outcome:
-    """Compute the worked step, and the errors of its first- and second-order predictions."""
+    """Compute the worked step, and the errors in its first- and second-order predictions."""
     dsys = midpoint(pendulum(), STEP_S, "left")
     lin, x1 = dsys.linearize(X, U), dsys.step(X, U)
     first = np.hstack([lin.A, lin.B])
+    # The contraction with a unit vector e is the Hessian of one component.
     second = np.array([dsys.hessian(X, U, e) for e in np.eye(2)])
     slots = second_slot_derivatives(dsys.system, STEP_S)(X[0], x1[0])
     d11, d21, d12, d22 = (float(value) for value in slots)
+    # dq1/dp0 = -M^-1 with M = D2 D1 Ld
     inverse_mass = np.array([1 / d21])  # F- = u dt does not depend on q1
     reachable = np.hstack([lin.B, lin.A @ lin.B])
     rank = int(np.linalg.matrix_rank(reachable))
     derivatives = np.array([d11, d21, d12, d22]), inverse_mass, lin.A, lin.B, reachable
     computed = dict(zip(PRINTED, (x1, *derivatives, *second)))
+    # x1(d) = x1 + F d + d^T H d / 2 + ..., so the errors have orders 2 and 3.
     sizes = np.logspace(-2, 0, 9)
     errors: dict[str, list[float]] = {"first order": [], "second order": []}
     for d in sizes[:, None] * DIRECTION:
@@ -92,12 +95,13 @@ def worked(_: Progress) -> Outcome:
 
 
 def prints(values: np.ndarray, printed: Sequence) -> bool:
-    """Return whether values, rounded or truncated at the last printed digits, equal the printed
-    ones; the paper does both.
+    """Return whether the values, rounded or truncated to the printed digits, equal the printed
+    values. The paper rounds some values and truncates others.
     """
     texts = np.array(printed)
     units = np.array([10.0 ** _last_digit(text) for text in texts.flat])
     expected = texts.astype(float).ravel()
+    # Rounded: |error| <= unit / 2. Truncated: 0 <= |value| - |printed| < unit.
     excess = np.sign(expected) * (np.ravel(values) - expected)
     return values.shape == texts.shape and bool(((excess >= -units / 2) & (excess < units)).all())
 
@@ -128,8 +132,11 @@ def _draw_worked(sizes: np.ndarray, errors: dict[str, list[float]]) -> Figure:
 
 
 def spherical() -> System:
-    """Return the spherical pendulum in polar angles from the downward vertical, VII-A."""
+    """Return the spherical pendulum from VII-A in polar angles measured from the downward
+    vertical.
+    """
 
+    # L = m r^2 / 2 (theta'^2 + sin(theta)^2 phi'^2) + m g r cos(theta)
     def lagrangian(q: ca.SX, v: ca.SX) -> ca.SX:
         kinetic = v[0] ** 2 + ca.sin(q[0]) ** 2 * v[1] ** 2
         return M * R**2 / 2 * kinetic + M * G * R * ca.cos(q[0])
@@ -140,8 +147,8 @@ def spherical() -> System:
 
 
 def constrained() -> System:
-    """Return the pendulum without gravity in Cartesian coordinates, `h = x^2 + y^2 - l^2`,
-    VII-B.
+    """Return the pendulum from VII-B in Cartesian coordinates, without gravity and with the
+    constraint `h = x^2 + y^2 - l^2`.
     """
     return System(
         "pendulum in the plane",
@@ -159,7 +166,7 @@ def _discrete_lagrangian(system: System, h: float) -> tuple[ca.SX, ca.SX, ca.SX]
 
 
 def second_slot_derivatives(system: System, h: float) -> ca.Function:
-    """Return a function of two configurations (q0, q1) for D1 D1 Ld, D2 D1 Ld, D1 D2 Ld and
+    """Return a function that maps two configurations (q0, q1) to D1 D1 Ld, D2 D1 Ld, D1 D2 Ld and
     D2 D2 Ld.
     """
     q0, q1, action = _discrete_lagrangian(system, h)
@@ -172,20 +179,23 @@ def second_slot_derivatives(system: System, h: float) -> ca.Function:
 
 
 def matrices(system: System, h: float) -> ca.Function:
-    """Return a function of two configurations (q0, q1) for `M = D2 D1 Ld` (8) and `Dh(q1) M^{-1}
-    Dh(q0)^T`.
+    """Return a function that maps two configurations (q0, q1) to `M = D2 D1 Ld` (8) and `Dh(q1)
+    M^{-1} Dh(q0)^T`.
     """
     s = system.numeric
     q0, q1, action = _discrete_lagrangian(system, h)
     mass = ca.jacobian(ca.gradient(action, q0), q1)
     if not system.n_holonomic_constraints:
         return ca.Function("matrices", [q0, q1], [mass])
+    # Dh(q1) M^-1 Dh(q0)^T must be regular so that a step determines its multipliers.
     slope0, slope1 = (ca.jacobian(s.holonomic(q), q) for q in (q0, q1))
     return ca.Function("matrices", [q0, q1], [mass, slope1 @ ca.solve(mass, slope0.T)])
 
 
 def determinant(q0: np.ndarray, q1: np.ndarray, h: float) -> float:
-    """Return (34) as printed; it belongs to Ld with the factor dt, which VII-A omits."""
+    """Return (34) as printed. It belongs to an Ld that includes the factor dt, which VII-A
+    omits.
+    """
     half, rotation = (q0[0] + q1[0]) / 2, q1[1] - q0[1]
     bracket = h**2 * G * np.cos(half) + R * (2 + np.cos(2 * half)) * rotation**2 + 4 * R
     return float(M**2 * R**3 / (4 * h**2) * np.sin(half) ** 2 * bracket)
@@ -194,6 +204,7 @@ def determinant(q0: np.ndarray, q1: np.ndarray, h: float) -> float:
 def singularities(_: Progress) -> Outcome:
     """Find the singularities of M (8) and of Dh M^-1 Dh^T."""
     half = np.linspace(0, 2 * np.pi, 101)
+    # The step size at which (34) changes sign for rotation = 0 and cos(half) = -1.
     bound = np.sqrt(4 * R / G)
     steps = {"0.1 s": STEP_S, "0.95 √(4r/g)": 0.95 * bound, "1.05 √(4r/g)": 1.05 * bound}
     dets = {name: _determinants(h, half, 0.0) for name, h in steps.items()}
@@ -204,7 +215,8 @@ def singularities(_: Progress) -> Outcome:
         for h in steps.values()
         for rotation in (0.0, 0.4)
     )  # fmt: skip
-    inner = slice(1, len(half) // 2)  # 0 < theta0 + theta1 < 2 pi
+    # A sign change in 0 < theta0 + theta1 < 2 pi indicates another singularity.
+    inner = slice(1, len(half) // 2)
     other = {name: bool(np.ptp(np.sign(det[inner])) > 0) for name, det in dets.items()}
     turns = np.linspace(0, np.pi, 101)
     products = _products(turns)
@@ -225,23 +237,24 @@ def singularities(_: Progress) -> Outcome:
 
 
 def _determinants(h: float, half: np.ndarray, rotation: float) -> np.ndarray:
-    """Return det M for theta0 = theta1 = half and phi1 - phi0 = turn."""
+    """Return det M for theta0 = theta1 = half and phi1 - phi0 = rotation."""
     f = matrices(spherical(), h)
     return np.array([np.linalg.det(f([a, 0.0], [a, rotation]).full()) for a in half])
 
 
 def _products(turns: np.ndarray) -> np.ndarray:
-    """Return Dh M^-1 Dh^T of the constrained pendulum for rotations in one step."""
+    """Return Dh M^-1 Dh^T for the constrained pendulum with the given rotations in one step."""
     f, q0 = matrices(constrained(), STEP_S), [0.0, -R]
     return np.array([float(f(q0, [R * np.sin(a), -R * np.cos(a)])[1]) for a in turns])
 
 
 def _conditions() -> dict[str, float]:
-    """Return the reported condition numbers of Dh M^-1 Dh^T times the cosine of the rotation, for
-    rotations near pi/2 in one step.
+    """Return the reported condition numbers of Dh M^-1 Dh^T for rotations near pi/2 in one step,
+    each multiplied by the cosine of the rotation.
     """
     dsys, out = midpoint(constrained(), STEP_S), {}
     for sine in (0.5, 0.99, 0.9999):
+        # The momentum that turns the pendulum by this angle in one step.
         x = np.array([0.0, -R, sine * M * R / STEP_S, 0.0])
         out[f"{np.arcsin(sine):.3f}"] = dsys.conditioning(x).constraint * np.sqrt(1 - sine**2)
     return out
@@ -255,9 +268,9 @@ def _singular_statements(n: dict[str, Any]) -> tuple[Statement, ...]:
         Statement(
             "VII-A (34)",
             "det M of the spherical pendulum",
-            f"it is (34) to {n['error_of_(34)']:.0e}",
+            f"equal to (34) to {n['error_of_(34)']:.0e}",
             n["error_of_(34)"] < 1e-9,
-            "of Ld with the factor dt, which is printed without",
+            "for Ld with the factor dt, which the paper omits",
         ),
         Statement(
             "VII-A",
@@ -268,18 +281,18 @@ def _singular_statements(n: dict[str, Any]) -> tuple[Statement, ...]:
         ),
         Statement(
             "VII-A",
-            "below dt = sqrt(4 r / g) a swing has no other singularity, above it has",
+            "a swing has other singularities only above dt = sqrt(4 r / g)",
             f"sign changes: {near} at 0.1 s, {below} at 0.95 and {above} at 1.05 of that step",
             not near and not below and above,
         ),
         Statement(
             "VII-B",
             "Dh M^-1 Dh^T is -(4 dt^2 / m) (x1 x0 + y1 y0), zero after a turn by pi/2",
-            f"with dt for dt^2 to {n['error_of_the_product']:.0e}; steps by turns of "
-            f"{', '.join(conditions)} rad report condition numbers that are 1 / cos(turn)",
+            f"with dt instead of dt^2, equal to {n['error_of_the_product']:.0e}; steps that turn "
+            f"by {', '.join(conditions)} rad report condition numbers of 1 / cos(turn)",
             n["error_of_the_product"] < 1e-12
             and np.allclose(list(conditions.values()), 1, atol=1e-6),
-            "M = -(m / dt) I: Ld is printed without its factor dt",
+            "M = -(m / dt) I; the paper omits the factor dt of Ld",
         ),
     )
 

@@ -15,6 +15,7 @@ from nh_control.papers import (
 from nh_control.papers.paper import Experiment, Paper
 from nh_control.scenarios import chaplygin_sleigh_visual
 
+# The skate is at (x_s, y_s), and the body's frame is at the center of mass.
 SLEIGH = sketch.Sketched(
     "Chaplygin sleigh",
     chaplygin_sleigh_visual.visual_model(kobilarov2010_motions.SLEIGH),

@@ -1,4 +1,4 @@
-"""Theorem 1 of [kobilarov2010], the energy of GNI on a Lie group, and the run times of 6.2."""
+"""Theorem 1 in [kobilarov2010] on the energy of GNI on a Lie group, and the run times in 6.2."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ BALLS = {
     "bi-invariant": RollingBallParameters(Jx=0.016, Jy=0.016, Jz=0.016),
     "left-invariant": RollingBallParameters(Jx=0.012, Jy=0.016, Jz=0.020),
 }
-"""Balls with equal inertias, whose Lagrangian is bi-invariant on SO(3) x R^2, and with others."""
-PLACE, SPIN = np.array([1.0, 0.0, 0.0, 0.0, 0.3, 0.2]), np.array([1.0, -2.0, 3.0])
+"""Balls with equal and with different inertias. With equal inertias, the Lagrangian is
+bi-invariant on SO(3) x R^2.
+"""
+START, SPIN = np.array([1.0, 0.0, 0.0, 0.0, 0.3, 0.2]), np.array([1.0, -2.0, 3.0])
 STEP_S, STEPS = 0.05, 100
 RDP = INTEGRATORS["rdp_exp"].make
 RIVALS: dict[str, Make] = {
@@ -44,12 +46,13 @@ RIVALS: dict[str, Make] = {
 
 
 def geared_ball() -> System:
-    """Return a rolling ball on SO(3) x R^2 whose rolling radius depends on its place and its
-    attitude: an arbitrary distribution, which no translation or rotation preserves.
+    """Return a rolling ball on SO(3) x R^2 whose rolling radius depends on its position and
+    attitude. No translation or rotation preserves the distribution of its admissible velocities.
     """
 
-    def constraint(q: ca.SX, p: RollingBallParameters) -> ca.SX:
-        radius = p.r * (1 + ca.sin(3 * q[4]) * ca.cos(2 * q[5]) / 2 + 0.3 * q[1] * q[2])
+    def constraint(q: ca.SX, parameters: RollingBallParameters) -> ca.SX:
+        # (x', y') = radius (omega_y, -omega_x), with the angular velocity omega in the space frame
+        radius = parameters.r * (1 + ca.sin(3 * q[4]) * ca.cos(2 * q[5]) / 2 + 0.3 * q[1] * q[2])
         rolling = radius * ca.vertcat(ca.horzcat(0, 1, 0), ca.horzcat(-1, 0, 0))
         return ca.horzcat(-rolling @ quaternion.matrix(q[:4]), ca.SX.eye(2))
 
@@ -63,35 +66,38 @@ def geared_ball() -> System:
 
 
 def theorem_1(_: Progress) -> Outcome:
-    """Compare the energy of GNI at half steps for a bi-invariant Lagrangian and another one."""
+    """Compare GNI's energies at half steps for a bi-invariant Lagrangian and for a Lagrangian that
+    is not bi-invariant.
+    """
     base = INTEGRATORS["gni_implicit"].make(geared_ball(), STEP_S)
     halves, nodes = {}, {}
     for name, ball in BALLS.items():
         dsys = base.with_parameters(Jx=ball.Jx, Jy=ball.Jy, Jz=ball.Jz)
-        a = dsys.system.numeric.constraint_matrix(ca.SX(PLACE))
+        a = dsys.system.numeric.constraint_matrix(ca.SX(START))
+        # The constraint determines the velocity of the center from the spin.
         velocity = np.concatenate([SPIN, -np.asarray(ca.DM(a[:, :3])) @ SPIN])
-        states = dsys.simulate(dsys.state(PLACE, velocity), np.zeros(3), steps=STEPS).states
-        energy = _half_step_energy(dsys.system, ball, states[:, : len(PLACE)])
+        states = dsys.simulate(dsys.state(START, velocity), np.zeros(3), steps=STEPS).states
+        energy = _half_step_energy(dsys.system, ball, states[:, : len(START)])
         halves[name] = np.abs(energy / energy[0] - 1)
         nodes[name] = measure.relative_energy_error(dsys, states)
-    kept, lost = (float(halves[name].max()) for name in BALLS)
+    bi_invariant, left_invariant = (float(halves[name].max()) for name in BALLS)
     between = float(nodes["bi-invariant"].max())
     statements = (
         Statement(
             "Theorem 1",
             "on a Lie group, with a bi-invariant Lagrangian, an arbitrary distribution and a "
             "left-invariant discrete Lagrangian, GNI preserves the energy",
-            f"ball with equal inertias on SO(3) x R^2, {STEPS} steps: relative error {kept:.0e} "
-            f"at half steps, {between:.0e} at the nodes",
-            kept < 1e-12 < 1e-9 < between,
-            "the energy is that of the half steps, of w = log(g_k^-1 g_{k+1}) / h; rolling with a "
-            "radius that depends on place and attitude",
+            f"ball with equal inertias on SO(3) x R^2, {STEPS} steps: relative error "
+            f"{bi_invariant:.0e} at half steps, {between:.0e} at the nodes",
+            bi_invariant < 1e-12 < 1e-9 < between,
+            "the theorem means the energy of half steps, of w = log(g_k^-1 g_{k+1}) / h; the "
+            "rolling radius depends on position and attitude",
         ),
         Statement(
             "Theorem 1",
             "it needs the bi-invariant Lagrangian",
-            f"with inertias that differ, {lost:.0e} at half steps",
-            lost > 1e-6,
+            f"with different inertias {left_invariant:.0e} at half steps",
+            left_invariant > 1e-6,
             "not in the paper",
         ),
     )
@@ -103,8 +109,9 @@ def theorem_1(_: Progress) -> Outcome:
 
 
 def _half_step_energy(system: System, ball: RollingBallParameters, path: np.ndarray) -> np.ndarray:
-    """Return `L(w)` of `w = log(g_k^-1 g_{k+1}) / h` along configurations (N, 6)."""
-    g0, g1 = (ca.SX.sym(name, len(PLACE)) for name in ("g0", "g1"))
+    """Return `L(w)` with `w = log(g_k^-1 g_{k+1}) / h` along configurations (N, 6)."""
+    g0, g1 = (ca.SX.sym(name, len(START)) for name in ("g0", "g1"))
+    # local(g0, g1) = log(g0^-1 g1)
     w = ca.Function("w", [g0, g1], [system.space.local(g0, g1) / STEP_S])
     rates = np.asarray(w(path[:-1].T, path[1:].T))
     return np.array([ball.Jx, ball.Jy, ball.Jz, ball.m, ball.m]) @ rates**2 / 2
@@ -126,16 +133,18 @@ def _draw_energy(halves: Mapping[str, np.ndarray], nodes: Mapping[str, np.ndarra
 
 
 def run_times(_: Progress) -> Outcome:
-    """Measure the processor times of a step of the snakeboard of Fig. 4."""
+    """Measure how much processor time each method needs for a step of the snakeboard in Fig. 4."""
     step_us = {name: _step_us(make) for name, make in RIVALS.items()}
     least = min(step_us.values())
     statement = Statement(
         "6.2",
         "the run times of the compared methods are nearly identical",
-        ", ".join(f"{name} {us:.2g} µs a step ({us / least:.1f})" for name, us in step_us.items()),
+        ", ".join(
+            f"{name} {us:.2g} µs per step ({us / least:.1f})" for name, us in step_us.items()
+        ),
         None,
-        f"{BOARD_STEPS} steps of Fig. 4; in parentheses relative to the fastest. As measured on "
-        "this machine. RK2 on (q, v) runs in Python here and is left out",
+        f"{BOARD_STEPS} steps of Fig. 4; in parentheses relative to the fastest method. Measured "
+        "on this machine. RK2 on (q, v), which runs in Python here, is omitted",
     )
     relative = {name: us / least for name, us in step_us.items()}
     numbers = {"us_a_step": step_us, "relative": relative}
@@ -145,7 +154,7 @@ def run_times(_: Progress) -> Outcome:
 def _step_us(make: Make) -> float:
     """Return the processor time of a step in microseconds."""
     system, inputs = any_steering(BOARD), mean_torques(BOARD_STEPS)
-    q, v = board_start(BOARD)  # theta = 0: rates and body velocities are the same
+    q, v = board_start(BOARD)  # theta = 0, so rates and body velocities are the same
     dsys = make(system if make is RDP else in_coordinates(system), BOARD_S / BOARD_STEPS)
     return measure.step_us(dsys, dsys.state(q, v, inputs[0]), inputs)
 

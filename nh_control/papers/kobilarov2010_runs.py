@@ -1,5 +1,5 @@
-"""Motions compared in [kobilarov2010 6]: by GNI, RDP and Runge-Kutta methods, and an accurate
-motion.
+"""The motions in [kobilarov2010 6], computed by GNI, RDP and Runge-Kutta methods, and accurate
+motions.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from nh_control.mechanics.system import System
 Torque = Callable[[float], np.ndarray]
 
 FINE = 20
-"""Number of points per step of the accurate motion."""
+"""Number of points in the accurate motion per step."""
 
 
 @dataclass(frozen=True)
 class Motions:
-    """Configurations (N + 1, n) and energies (N + 1) of methods at `times`, and those of the
-    accurate motion with FINE points per step.
+    """Configurations (N + 1, n) and energies (N + 1) by method at `times`, and those of the
+    accurate motion, with FINE points per step.
     """
 
     times: np.ndarray
@@ -35,12 +35,12 @@ class Motions:
     true_energy: np.ndarray
 
     def off(self, name: str) -> float:
-        """Return the largest distance of (x, y) from the accurate motion at the same time;
-        infinite if the method fails.
+        """Return the largest distance of (x, y) from the accurate motion at the same time, or
+        infinity if the method fails.
         """
         d = self.paths[name][:, -2:] - self.true_path[::FINE, -2:]
-        far = np.hypot(*d.T).max()
-        return float(far) if np.isfinite(far) else float("inf")
+        largest = np.hypot(d[:, 0], d[:, 1]).max()
+        return float(largest) if np.isfinite(largest) else float("inf")
 
     def energy_error(self, name: str) -> float:
         """Return the largest energy error divided by the largest accurate energy."""
@@ -58,14 +58,16 @@ class Motions:
 def rk2(
     continuous: ContinuousSystem, q: np.ndarray, v: np.ndarray, h: float, inputs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return configurations and velocities of the explicit midpoint rule on `q' = v, v' = a(q, v,
-    u)` in plain coordinates with eliminated multipliers. This is the usual method, and its
-    constraints drift. The registry's "rk2" works on (q, rho), where constraints cannot drift.
+    """Return the configurations and velocities that the explicit midpoint rule computes for `q' =
+    v, v' = a(q, v, u)` in plain coordinates with eliminated multipliers. This is the usual method,
+    but it lets the constraints drift. The registry's "rk2" works on (q, rho), where constraints
+    cannot drift.
     """
     states = [(q, v)]
     for u in inputs:
-        half = q + h / 2 * v, v + h / 2 * continuous.acceleration(q, v, u)
-        q, v = q + h * half[1], v + h * continuous.acceleration(*half, u)
+        # A half Euler step, then the whole step with the rates at the midpoint.
+        q_half, v_half = q + h / 2 * v, v + h / 2 * continuous.acceleration(q, v, u)
+        q, v = q + h * v_half, v + h * continuous.acceleration(q_half, v_half, u)
         states.append((q, v))
     return np.array([s[0] for s in states]), np.array([s[1] for s in states])
 
@@ -73,8 +75,8 @@ def rk2(
 def motions(
     system: System, q: np.ndarray, v: np.ndarray, h: float, inputs: np.ndarray, torque: Torque
 ) -> Motions:
-    """Return the motions by GNI, RDP and both RK2 methods under piecewise constant inputs (N, nu),
-    and the accurate motion under `torque(t)` by DOP853 at 1e-9.
+    """Return the motions computed by GNI, RDP and both RK2 methods under piecewise constant inputs
+    (N, nu), and the accurate motion under `torque(t)`, computed by DOP853 with tolerance 1e-9.
     """
     plain, steps = in_coordinates(system), len(inputs)
     models = {
@@ -85,14 +87,16 @@ def motions(
     paths, energies = {}, {}
     for name, dsys in models.items():
         states = dsys.simulate(dsys.state(q, v, inputs[0]), inputs).states
+        # A state begins with the configuration.
         paths[name] = states[:, : len(q)]
         energies[name] = np.array([dsys.energy(x) for x in states])
     continuous = ContinuousSystem(plain)
     energy = _energy(plain)
-    full = rk2(continuous, q, v, h, inputs)
-    paths["RK2"], energies["RK2"] = full[0], np.array([energy(*z) for z in zip(*full)])
+    paths["RK2"], velocities = rk2(continuous, q, v, h, inputs)
+    energies["RK2"] = np.array([energy(q1, v1) for q1, v1 in zip(paths["RK2"], velocities)])
     n = len(q)
 
+    # The accurate motion uses the torques at each time, not their means over steps.
     def rates(t: float, y: np.ndarray) -> np.ndarray:
         return np.concatenate([y[n:], continuous.acceleration(y[:n], y[n:], torque(t))])
 

@@ -1,5 +1,5 @@
-"""Claims of [kobilarov2010] besides the figures: orders, energy, the nonholonomic momentum, the
-equivalence with SHAKE, and the oscillation of section 7.
+"""Claims in [kobilarov2010] that its figures do not show: orders, energy, the nonholonomic
+momentum, the equivalence with SHAKE, and the oscillation in section 7.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nh_control.numerics.progress import Progress
 from nh_control.papers import measure
 from nh_control.papers.paper import Outcome, Statement
 from nh_control.studies.comparison import Reference
-from nh_control.studies.motion import Motion
+from nh_control.studies.motion import InitialValueProblem
 from nh_control.systems import ChaplyginSleighParameters, chaplygin_sleigh, snakeboard
 
 ORDER_S, ORDER_STEPS = 1.0, (10, 20, 40, 80)
@@ -67,15 +67,16 @@ def orders(_: Progress) -> Outcome:
             ", ".join(f"{k} {a:.2f}, {b:.2f}" for k, (a, b) in second.items())
             + " (sleigh, snakeboard)",
             all(abs(o - 2) < 0.1 for pair in second.values() for o in pair),
-            "GNI: I - 2 Q^T, the printed updates of the examples lack the 2; RDP: half a kick at "
-            "both ends and the torques in (27), else first order; I u^psi for the printed I u^phi",
+            "GNI: I - 2 Q^T; the printed updates of the examples lack the 2. RDP: half a kick at "
+            "both ends, and the torques in (27), otherwise it is of first order; I u^psi instead "
+            "of the printed I u^phi",
         ),
         Statement(
             "5",
             "canonical coordinates of the second kind are a third choice of the retraction",
             f"with them RDP has the orders {first[0]:.2f}, {first[1]:.2f}",
             all(abs(o - 1) < 0.2 for o in first),
-            "second order needs tau(-xi) = tau(xi)^-1, as exp and cay have it",
+            "second order needs tau(-xi) = tau(xi)^-1, which exp and cay satisfy",
         ),
     )
     numbers = {
@@ -93,8 +94,10 @@ def _errors(
     system: System, start: tuple[np.ndarray, np.ndarray], u: np.ndarray, h: np.ndarray
 ) -> dict[str, np.ndarray]:
     out = {}
+    # GNI and RATTLE need plain coordinates, and RDP needs the group SE(2).
     for methods, where in ((PLAIN, in_coordinates(system)), (GROUP, system)):
-        reference = Reference(Motion(where, *_start_on(where, system, start), ORDER_S, u))
+        q, v = _start_on(where, system, start)
+        reference = Reference(InitialValueProblem(where, q, v, ORDER_S, u))
         for name, make in methods.items():
             dsys = make(where, h[0])
             out[name] = measure.errors(reference, [dsys.with_step(step) for step in h], u)
@@ -104,28 +107,32 @@ def _errors(
 def _start_on(
     where: System, system: System, start: tuple[np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the start in plain coordinates, whose velocities are rates, or unchanged for other
-    spaces.
+    """Return the initial state in plain coordinates, in which velocities are rates. If `where` is
+    the original system, it is returned unchanged.
     """
     q, v = start
     if where is system:
         return q, v
+    # Body velocities are rotated to (x', y').
     c, s = np.cos(q[-3]), np.sin(q[-3])
     return q, np.concatenate([v[:-2], [c * v[-2] - s * v[-1], s * v[-2] + c * v[-1]]])
 
 
 def board_start() -> tuple[np.ndarray, np.ndarray]:
-    """Return a moving snakeboard that satisfies its constraints."""
+    """Return the configuration and velocity of a moving snakeboard, which satisfy its
+    constraints.
+    """
     q, rates = BOARD_START
-    p, w = snakeboard().parameters, 0.6
-    return q, np.array([*rates, w * np.sin(q[1]), -w * p.l * np.cos(q[1]), 0.0])
+    parameters, w = snakeboard().parameters, 0.6
+    return q, np.array([*rates, w * np.sin(q[1]), -w * parameters.l * np.cos(q[1]), 0.0])
 
 
 def structure(_: Progress) -> Outcome:
-    """Compare energies at half steps, and momenta."""
+    """Compare the energies at half steps and the momenta with the claims."""
     plain = in_coordinates(chaplygin_sleigh(SLEIGH))
     dsys = gni(plain, STEP_S)
-    states = dsys.simulate(dsys.state(*SLEIGH_START), [0.0, 0.0], steps=400).states
+    q, v = SLEIGH_START
+    states = dsys.simulate(dsys.state(q, v), [0.0, 0.0], steps=400).states
     nodes = measure.relative_energy_error(dsys, states)
     half = _half_step_energy(states[:, :3])
     halves = np.abs(half / half[0] - 1)
@@ -145,7 +152,7 @@ def structure(_: Progress) -> Outcome:
 
 
 def _draw_structure(nodes: np.ndarray, halves: np.ndarray, psi: dict[str, np.ndarray]) -> Figure:
-    """Draw energy errors at the nodes and at half steps, and errors of the rotor's momenta."""
+    """Plot energy errors at the nodes and at half steps, and errors in the rotor's momenta."""
     figure = Figure(figsize=(7.4, 3.2), layout="constrained")
     energy, momentum = figure.subplots(1, 2)
     t = STEP_S * np.arange(len(nodes))
@@ -155,6 +162,7 @@ def _draw_structure(nodes: np.ndarray, halves: np.ndarray, psi: dict[str, np.nda
     energy.legend(fontsize=7)
     for (name, p), color in zip(psi.items(), SERIES):
         error = np.abs(p / p[0] - 1)
+        # Zero errors would not be visible on a logarithmic axis.
         momentum.semilogy(np.maximum(error, 2e-17), color=color, label=name)
     momentum.set(title="Snakeboard: error of I (ψ' + ω)", xlabel="step")
     momentum.set_ylim(1e-17, 1e-12)
@@ -171,8 +179,8 @@ def _structure_statements(
             "the GNI update preserves the energy of the sleigh: at half steps",
             f"relative error {halves.max():.0e} there, {nodes.max():.0e} at the nodes",
             halves.max() < 1e-13 and nodes.max() > 1e-6,
-            "of the momenta p_{k+1/2}, for V = 0 and a constant mass matrix; at the nodes see "
-            "`oscillation`",
+            "for the momenta p_{k+1/2}, V = 0 and a constant mass matrix; see `oscillation` for "
+            "the nodes",
         ),
         Statement(
             "4 (8)",
@@ -198,37 +206,41 @@ def _structure_statements(
 
 
 def _half_step_energy(q: np.ndarray) -> np.ndarray:
-    """Return `p^T M^-1 p / 2` of `p_{k+1/2} = M (q_{k+1} - q_k) / h`, M = diag(I, m, m)."""
+    """Return `p^T M^-1 p / 2` with `p_{k+1/2} = M (q_{k+1} - q_k) / h` and M = diag(I, m, m)."""
     w = np.diff(q, axis=0) / STEP_S
     return w**2 @ np.array([SLEIGH.I, SLEIGH.m, SLEIGH.m]) / 2
 
 
 def _shake(q: np.ndarray) -> float:
+    """Return the largest residual of (9b), `mu(q_k) (q_{k+1} - q_{k-1}) / (2 h)`."""
     mean = (q[2:] - q[:-2]) / (2 * STEP_S)
     s, c = np.sin(q[1:-1, 0]), np.cos(q[1:-1, 0])
     return float(np.abs(SLEIGH.a * mean[:, 0] + s * mean[:, 1] - c * mean[:, 2]).max())
 
 
 def _rotor_momentum(make: Make) -> np.ndarray:
-    """Return I (psi' + omega) along a free motion, the first quasi-momentum."""
+    """Return the first quasi-momentum, I (psi' + omega), along a free motion."""
     system = snakeboard()
     where = system if make is rdp else in_coordinates(system)
     dsys: DiscreteSystem = make(where, 0.02)
-    x = dsys.state(*_start_on(where, system, board_start()))
+    q, v = _start_on(where, system, board_start())
+    x = dsys.state(q, v)
     return dsys.simulate(x, [0.0, 0.0], steps=150).states[:, 5]
 
 
 def _central_difference() -> float:
-    """Return the largest residual of the printed update of (p1, p2) for the momenta of the
-    steps.
+    """Return the largest residual of the printed update of the momenta (p1, p2) from step to
+    step.
     """
     dsys = rdp(chaplygin_sleigh(SLEIGH), STEP_S, "exp", tangent="truncated")
-    x, p = dsys.state(*SLEIGH_START), []
+    q, v = SLEIGH_START
+    x, momenta = dsys.state(q, v), []
+    # The unknowns of a step are (omega, v), with p1 = (I + a^2 m) omega and p2 = m v.
     yaw = SLEIGH.I + SLEIGH.a**2 * SLEIGH.m
     for _ in range(100):
-        p.append(dsys.unknowns(x, [0.0, 0.0]) * [yaw, SLEIGH.m])
+        momenta.append(dsys.unknowns(x, [0.0, 0.0]) * [yaw, SLEIGH.m])
         x = dsys.step(x, [0.0, 0.0])
-    p1, p2 = np.array(p).T
+    p1, p2 = np.array(momenta).T
     f1, f2 = STEP_S * SLEIGH.a / (2 * yaw), STEP_S * SLEIGH.m * SLEIGH.a / (2 * yaw**2)
     first = np.diff(p1) + f1 * (p1[1:] * p2[1:] + p1[:-1] * p2[:-1])
     second = np.diff(p2) - f2 * (p1[1:] ** 2 + p1[:-1] ** 2)
@@ -236,21 +248,27 @@ def _central_difference() -> float:
 
 
 def oscillation(_: Progress) -> Outcome:
-    """Compute the multipliers of GNI from lambda_0 = 0 and from a consistent start, and their
-    alternating part over time.
+    """Compute GNI's alternating multipliers, starting from lambda_0 = 0 and from a consistent
+    lambda_0.
     """
     plain, multipliers, energies, rates = in_coordinates(chaplygin_sleigh(SLEIGH)), {}, {}, {}
     for name, start in (("λ₀ = 0", "zero"), ("consistent", "consistent")):
         dsys = gni(plain, STEP_S, start=start)
-        states = dsys.simulate(dsys.state(*SLEIGH_START), [0.0, 0.0], steps=400).states
+        q, v = SLEIGH_START
+        states = dsys.simulate(dsys.state(q, v), [0.0, 0.0], steps=400).states
+        # The last entry of a state is the impulse -h lambda / 2.
         multipliers[name] = -2 * states[: SHOWN + 1, -1] / STEP_S
         energies[name] = np.array([dsys.energy(x) for x in states])
+        # The linearized step about straight coasting has an eigenvalue near -1, which causes the
+        # oscillation.
         x = dsys.state(np.zeros(3), np.array([0.0, 1.5, 0.0]))
         eigenvalues = np.linalg.eigvals(dsys.linearize(x, [0.0, 0.0]).A).real
         rates = {
             "alternating": float(eigenvalues.min()),
             "true": float(eigenvalues[eigenvalues > 0].min()),
         }
+    # Second differences of an alternating part are four times its size, whereas those of a smooth
+    # part almost vanish.
     jumps = {k: float(np.abs(np.diff(v, 2)).max()) for k, v in multipliers.items()}
     lost = {k: float(1 - e.min() / e[0]) for k, e in energies.items()}
 
@@ -273,9 +291,9 @@ def oscillation(_: Progress) -> Outcome:
         "determined",
         "the multiplier alternates about the true one by the error of lambda_0 (second "
         f"differences {jumps['λ₀ = 0']:.1e}, of a consistent start {jumps['consistent']:.0e}), "
-        "and this grows as fast as the true motion settles: eigenvalues "
-        f"{rates['alternating']:.3f} and {rates['true']:.3f} about straight coasting, until it "
-        "holds all energy for a while "
+        "which grows as fast as the true motion settles: eigenvalues "
+        f"{rates['alternating']:.3f} and {rates['true']:.3f} about straight coasting. For a while "
+        "it contains almost all energy "
         f"({100 * lost['consistent']:.0f} % even from the consistent start)",
         jumps["λ₀ = 0"] > 20 * jumps["consistent"]
         and abs(rates["alternating"] * rates["true"] + 1) < 1e-3

@@ -1,4 +1,6 @@
-"""Measurements for several papers: orders of integrators, and energy errors of long motions."""
+"""Measurements used for several papers: orders of integrators and energy errors in long
+motions.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,13 @@ from nh_control.studies.comparison import Reference
 
 MARKERS = "os^vDx+"
 BATCHES, TIMED_STEPS = 5, 500
-"""Number of timed batches, and about how many steps each has."""
+"""Number of timed batches, and approximate number of steps in a batch."""
 
 
 def errors(
     reference: Reference, models: Sequence[DiscreteSystem], u: ArrayLike = ()
 ) -> np.ndarray:
-    """Return the errors of the last configuration of a motion, one for each model's step size."""
+    """Return the errors in the last configuration of a motion, one for each model's step size."""
     motion = reference.motion
     out = []
     for dsys in models:
@@ -33,15 +35,16 @@ def errors(
 
 
 def last(dsys: DiscreteSystem, x: np.ndarray, steps: int, u: ArrayLike = ()) -> np.ndarray:
-    """Return the state after a number of steps under one input."""
+    """Return the state after the given number of steps under a constant input."""
     return dsys.simulate(x, u, steps=steps, every=steps).states[-1]
 
 
 def step_us(dsys: DiscreteSystem, x: np.ndarray, inputs: np.ndarray) -> float:
-    """Return the least processor time of a step in microseconds, of several batches of motions
-    from x under inputs (N, nu); a first motion compiles.
+    """Return the minimum processor time of a step in microseconds over several batches of motions
+    from x under inputs (N, nu).
     """
-    dsys.simulate(x, inputs)
+    dsys.simulate(x, inputs)  # compiles
+    # The minimum is the measurement with the fewest interruptions by other processes.
     times, repeats = [], max(1, TIMED_STEPS // len(inputs))
     for _ in range(BATCHES):
         start = process_time()
@@ -61,8 +64,9 @@ def slopes(h: np.ndarray, error: np.ndarray) -> np.ndarray:
 def plot_order(
     axes: Axes, h: np.ndarray, errors_by_name: Mapping[str, np.ndarray], order: int = 2
 ) -> None:
-    """Plot errors over the step size on logarithmic axes, with a line of the given order."""
+    """Plot errors against the step size on logarithmic axes, with a line of the given order."""
     _plot_errors(axes, h, errors_by_name)
+    # The line for the order is below all curves.
     low = 0.5 * min(error[-1] for error in errors_by_name.values())
     axes.plot(h, low * (h / h[-1]) ** order, ":", color=TARGET, label=f"order {order}")
     axes.margins(x=0.05)
@@ -72,11 +76,12 @@ def plot_order(
 def plot_orders(
     axes: Axes, h: np.ndarray, errors_by_name: Mapping[str, np.ndarray], orders: Sequence[int]
 ) -> None:
-    """Plot errors of methods of several orders, with a line for each order beside the nearest
+    """Plot errors of methods of several orders, with a line for each order next to the nearest
     curve.
     """
     _plot_errors(axes, h, errors_by_name)
     for order in orders:
+        # The curve whose slope is closest to the order.
         nearest = min(
             errors_by_name.values(),
             key=lambda e: abs(np.log(e[0] / e[-1]) / np.log(h[0] / h[-1]) - order),
@@ -89,6 +94,7 @@ def plot_orders(
 
 def _plot_errors(axes: Axes, h: np.ndarray, errors_by_name: Mapping[str, np.ndarray]) -> None:
     axes.set(xscale="log", yscale="log", xlabel="step h (s)", ylabel="error at the end")
+    # Smaller markers lie on top of larger ones, so that equal errors stay visible.
     for i, (name, error) in enumerate(errors_by_name.items()):
         axes.plot(
             h,
@@ -103,7 +109,7 @@ def _plot_errors(axes: Axes, h: np.ndarray, errors_by_name: Mapping[str, np.ndar
 
 
 def relative_energy_error(dsys: DiscreteSystem, states: np.ndarray) -> np.ndarray:
-    """Return `|H / H0 - 1|` of states (N, nx)."""
+    """Return `|H / H0 - 1|` for states (N, nx)."""
     energy = np.array([dsys.energy(x) for x in states])
     return np.abs(energy / energy[0] - 1)
 

@@ -8,12 +8,13 @@ from nh_control.papers import mueller2013_beyond, mueller2013_gravity, mueller20
 from nh_control.papers.mueller2013_figures import FIGURES
 from nh_control.papers.paper import Experiment, Paper
 
+# The paper's figures, and named experiments that go beyond them.
 PAPER = Paper(
     "mueller2013",
     "Müller, Terze: Is there an optimal choice of configuration space for Lie group integration "
     "schemes applied to constrained MBS?",
     (
-        *(Experiment(*figure) for figure in FIGURES),
+        *(Experiment(number, title, compute) for number, title, compute in FIGURES),
         Experiment("gravity", "the top in gravity", mueller2013_gravity.gravity),
         Experiment("joints", "joints of all kinds", mueller2013_joints.joints),
         Experiment("screw", "screw joints", mueller2013_joints.screw_joints),

@@ -1,5 +1,5 @@
-"""Figures 1 to 15 of [mueller2013 5]: violations of constraints and energy drift on either
-configuration space; and the cost of a step.
+"""Figures 1 to 15 of [mueller2013 5]: constraint violations and energy drift on both configuration
+spaces, and the cost of a step.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nh_control.papers.mueller2013_runs import (
     SECOND_ORDER,
     SPACES,
     STEP_S,
-    Motion,
+    MeasuredRun,
     example,
     motion,
     operations,
@@ -39,25 +39,25 @@ TITLES = {
 }
 SIDES = {"top": (0.1, 0.2, 0.4)}
 PRINTED_ENERGY = 13.97e3
-"""T0 of the box top in J."""
+"""T0 of the box top, in J."""
 ROUND_OFF = 1e-11
-"""Allowed violation of a grounded body's constraint after 10^4 steps of 0.07 rad."""
+"""Maximum constraint violation of a grounded body after 10^4 steps of 0.07 rad."""
 GROUNDED_CLAIM = (
-    "SE(3) satisfies the constraint of a grounded body to the accuracy of the computation, "
+    "SE(3) satisfies the constraint of a grounded body to the accuracy of the computation; "
     "SO(3) x R^3 drifts"
 )
 TURN_S = 0.1
 """Period of one revolution of the box top, in s."""
 CHOSEN = {
-    "top": "(37) with the classical fourth order tableau, of which the paper gives none; 3 s",
+    "top": "(37) with the classical fourth order tableau; the paper gives no tableau; 3 s",
     "pendulum": "fourth order, 2 s; F_i = m_i R_i^T g (printed without m_i)",
     "pair": "fourth order, 3 s; the center of mass is at rest",
-    "loop": f"base {BASE} m, swing 10 rad/s, spins 10 pi and 20 pi rad/s: none is printed; 2 s",
+    "loop": f"base {BASE} m, swing 10 rad/s, spins 10 pi and 20 pi rad/s, not printed; 2 s",
 }
 
 
 def sketch(name: str, _: Progress) -> Outcome:
-    """Draw an example at its start."""
+    """Draw an example in its initial state."""
     case = example(name)
     mass = case.model.mass_matrix(case.q)
     energy = float(case.v @ mass @ case.v / 2)
@@ -71,23 +71,24 @@ def sketch(name: str, _: Progress) -> Outcome:
 
 
 def _sketched(name: str) -> Sketched:
-    """Return an example at its start: its boxes, and its numbered joints on lines to the centers
-    of mass of the connected bodies.
+    """Return an example in its initial state: its boxes, and its numbered joints with lines to the
+    centers of mass of the connected bodies.
     """
-    case, marks, cables, places = example(name), {}, [], {}
+    case, marks, cables, poses = example(name), {}, [], {}
     model, upright = case.model, np.eye(3)
     for body in model.bodies:
         rotation, position = model.pose(case.q, body.frame)
-        places[body.frame] = Pose(position, rotation)
+        poses[body.frame] = Pose(position, rotation)
     for k, (joint, center) in enumerate(_arms(model, case.q), 1):
-        places |= {f"joint{k}": Pose(joint, upright), f"center{k}": Pose(center, upright)}
+        # Invisible frames at the joint and at the center carry the line and the number.
+        poses |= {f"joint{k}": Pose(joint, upright), f"center{k}": Pose(center, upright)}
         cables.append(Cable(f"joint{k}", f"center{k}"))
         marks[f"joint{k}"] = str(k)
     shapes = tuple(
         Shape("box", SIDES.get(name, LINK), color, body.frame, tuple(body.center))
         for body, color in zip(model.bodies, (BLUE, ORANGE))
     )
-    visual = VisualModel("ground", lambda *_: places, shapes, cables=tuple(cables))
+    visual = VisualModel("ground", lambda *_: poses, shapes, cables=tuple(cables))
     return Sketched(TITLES[name], visual, None, case.q, marks)
 
 
@@ -118,11 +119,13 @@ def violation(name: str, joint: str, where: str, _: Progress) -> Outcome:
     return Outcome(draw, numbers, (_violation_statement(name, joint, where, runs),))
 
 
-def _violation_statement(name: str, joint: str, where: str, runs: dict[str, Motion]) -> Statement:
+def _violation_statement(
+    name: str, joint: str, where: str, runs: dict[str, MeasuredRun]
+) -> Statement:
     group, product = (runs[space].largest(joint) for space in SPACES)
     values = f"{SPACES['SE3']} {group:.0e} m, {SPACES['SO3xR3']} {product:.0e} m"
     if name == "pair" or joint in ("lower", "right"):
-        claim = "where the relative motion of two bodies is the cause, both perform alike"
+        claim = "if the relative motion of two bodies is the cause, both perform alike"
         return Statement(
             where, claim, values, 1 / 3 < product / group < 3 and group > ROUND_OFF, CHOSEN[name]
         )
@@ -136,7 +139,7 @@ def _violation_statement(name: str, joint: str, where: str, runs: dict[str, Moti
 
 
 def pendulum_joints() -> Statement:
-    """Compare the violations of the two joints of the double pendulum."""
+    """Compare the violations in both joints of the double pendulum."""
     largest = {
         space: [motion("pendulum", space).largest(joint) for joint in ("upper", "lower")]
         for space in SPACES
@@ -150,7 +153,7 @@ def pendulum_joints() -> Statement:
 
 
 def energy(name: str, where: str, _: Progress) -> Outcome:
-    """Compare the drift of the total energy on both spaces."""
+    """Compare the drift in the total energy on both spaces."""
     runs = {space: motion(name, space) for space in SPACES}
     drift = {space: float(np.abs(run.energy_error).max()) for space, run in runs.items()}
     values = ", ".join(f"{SPACES[s]} {value:.0e}" for s, value in drift.items())
@@ -167,10 +170,11 @@ def energy(name: str, where: str, _: Progress) -> Outcome:
 
 
 def figure_3(_: Progress) -> Outcome:
-    """Compare the drift of the top's kinetic energy for methods of orders 2 and 4."""
+    """Compare the drift in the top's kinetic energy for methods of orders 2 and 4."""
     fourth = {space: motion("top", space) for space in SPACES}
     second = {space: motion("top", space, SECOND_ORDER, duration=1.0) for space in SPACES}
     start = float(fourth["SE3"].energy[0])
+    # The ratio depends on the duration, which the paper does not give.
     ratios = {
         "second order, 0.1 s": energy_ratio(second, TURN_S),
         "second order, 1 s": energy_ratio(second, 1.0),
@@ -187,14 +191,14 @@ def figure_3(_: Progress) -> Outcome:
             f"a method of second order: {ratios['second order, 0.1 s']:.0f} times over the first "
             f"turn (0.1 s), {ratios['second order, 1 s']:.0f} times over 1 s",
             ratios["second order, 0.1 s"] > 30,
-            "the paper prints neither tableau nor duration; here (37) with Heun's tableau",
+            "the paper prints neither the tableau nor the duration; here (37) with Heun's tableau",
         ),
         Statement(
             "5.1, Fig. 3",
             f"{claim}, if its method is the classical one of fourth order",
             f"{ratios['fourth order, 0.1 s']:.1f} times over 0.1 s, "
-            f"{ratios['fourth order, 3 s']:.1f} times over 3 s: what both lose is the method's, "
-            "not the drift's",
+            f"{ratios['fourth order, 3 s']:.1f} times over 3 s: both energy errors come from the "
+            "method, not from the drift of constraints",
             ratios["fourth order, 1 s"] > 30,
             CHOSEN["top"],
         ),
@@ -210,9 +214,10 @@ def figure_3(_: Progress) -> Outcome:
     return Outcome(lambda: _drift("top", fourth, second), numbers, statements)
 
 
-def energy_ratio(runs: dict[str, Motion], until: float) -> float:
-    """Return the ratio of the largest drifts on SO(3) x R^3 and on SE(3) up to a time."""
+def energy_ratio(runs: dict[str, MeasuredRun], until: float) -> float:
+    """Return the ratio of the largest drifts on SO(3) x R^3 and on SE(3) up to the given time."""
     group, product = (
+        # Half a step is added, so that round-off in the times does not exclude the last one.
         np.abs(runs[space].energy_error[runs[space].times <= until + STEP_S / 2]).max()
         for space in SPACES
     )
@@ -234,16 +239,16 @@ def cost(_: Progress) -> Outcome:
     statement = Statement(
         "abstract, 6",
         "the SE(3) update is computationally more complex than that on SO(3) x R^3",
-        f"{min(ratios):.2f} to {max(ratios):.2f} times as many operations a step in the four "
+        f"{min(ratios):.2f} to {max(ratios):.2f} times as many operations per step in the four "
         "examples",
         min(ratios) > 1,
-        "(37) with its field, by four stages; operations of the generated code",
+        "(37) with its field and four stages; operations of the generated code",
     )
     return Outcome(draw, {"operations": counts}, (statement,))
 
 
 def bars(axes: Axes, groups: Mapping[str, Mapping[str, float]]) -> None:
-    """Draw values by name on both spaces, side by side."""
+    """Draw the values for both spaces side by side, by name."""
     for i, (space, values) in enumerate(groups.items()):
         centers = np.arange(len(values)) + 0.35 * (i - 0.5)
         axes.bar(
@@ -257,13 +262,16 @@ def bars(axes: Axes, groups: Mapping[str, Mapping[str, float]]) -> None:
     axes.legend(fontsize=8, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
 
 
-def _drift(name: str, left: dict[str, Motion], right: dict[str, Motion]) -> Figure:
-    """Draw |E/E0 - 1| on both spaces, with a second panel if `right` is another method."""
+def _drift(name: str, left: dict[str, MeasuredRun], right: dict[str, MeasuredRun]) -> Figure:
+    """Plot |E/E0 - 1| on both spaces. A second panel shows `right` if it contains a different
+    method.
+    """
     figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
     panels = {"": left} if right is left else {"second order": right, "fourth order": left}
     for i, (order, runs) in enumerate(panels.items()):
         axes = figure.add_subplot(1, len(panels), i + 1)
         for (space, run), color in zip(runs.items(), (RUN, AXES[0])):
+            # The initial error is zero, which a logarithmic axis cannot show.
             error = positive(np.abs(run.energy_error[1:]))
             axes.plot(run.times[1:], error, color=color, linewidth=0.9, label=SPACES[space])
         axes.set(xlabel="t (s)", ylabel="|E/E₀ − 1|", yscale="log")
@@ -273,13 +281,14 @@ def _drift(name: str, left: dict[str, Motion], right: dict[str, Motion]) -> Figu
 
 
 def _arms(model: Multibody, q: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the positions (3) of every joint and of the center of mass of its body."""
+    """Return the positions (3) of each joint and of its body's center of mass."""
     centers = {b.frame: model.point(q, Point(b.frame, b.center)) for b in model.bodies}
-    places: list[Point | str] = [
+    # Joints in the tree and joints that close loops. A floating frame is not a joint.
+    joints: list[Point | str] = [
         *(f.name for f in model.frames if not isinstance(f.joint, Floating)),
         *(c.b for c in model.constraints if isinstance(c, JointConstraint)),
     ]
-    points = [point if isinstance(point, Point) else Point(point) for point in places]
+    points = [joint if isinstance(joint, Point) else Point(joint) for joint in joints]
     return [(model.point(q, point), centers[point.frame]) for point in points]
 
 

@@ -1,5 +1,5 @@
-"""The top of [mueller2013 5.1] in gravity, as the title of the section announces; its printed
-results are without.
+"""The top in [mueller2013 5.1] under gravity, as the section's title announces. The printed
+results do not include gravity.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nh_control.papers.mueller2013_figures import (
 from nh_control.papers.mueller2013_runs import (
     SECOND_ORDER,
     SPACES,
-    Motion,
+    MeasuredRun,
     example,
     maximal,
     motion,
@@ -35,7 +35,7 @@ WHERE = "5.1, title"
 
 
 def gravity(_: Progress) -> Outcome:
-    """Compare constraint, energy and path of the top in gravity on both spaces."""
+    """Compare the constraint, energy and path of the top under gravity on both spaces."""
     runs = {space: motion(NAME, space) for space in SPACES}
     second = {space: motion(NAME, space, SECOND_ORDER, duration=TURN_S) for space in SPACES}
     violation = {space: run.largest(JOINT) for space, run in runs.items()}
@@ -49,7 +49,7 @@ def gravity(_: Progress) -> Outcome:
             GROUNDED_CLAIM,
             _texts(violation, " m"),
             violation["SE3"] < ROUND_OFF and violation["SO3xR3"] > 1e4 * violation["SE3"],
-            "the title has a gravity field, the printed results are without; here 9.81 m/s^2 "
+            "the title mentions a gravity field, the printed results are without; here 9.81 m/s^2 "
             f"along -z; {CHOSEN['top']}",
         ),
         Statement(
@@ -58,7 +58,7 @@ def gravity(_: Progress) -> Outcome:
             f"a method of second order: {ratio:.0f} times over the first turn (0.1 s); fourth "
             f"order, 3 s: largest |E/E0 - 1| {_texts(drift)}",
             ratio > 30,
-            "the total energy for the kinetic energy, which gravity changes",
+            "the total energy replaces the kinetic energy, which gravity changes",
         ),
         Statement(
             WHERE,
@@ -66,7 +66,7 @@ def gravity(_: Progress) -> Outcome:
             "steps",
             f"the center of mass is at most {_texts(largest, ' m')} from it over 3 s",
             largest["SE3"] < largest["SO3xR3"] < 1e-2,
-            f"with tolerances of {TOLERANCE:g}; 1e-6 and 1e-9 in the paper",
+            f"tolerances of {TOLERANCE:g}; in the paper 1e-6 and 1e-9",
         ),
     )
     numbers = {
@@ -79,17 +79,19 @@ def gravity(_: Progress) -> Outcome:
 
 
 def euler(times: np.ndarray) -> np.ndarray:
-    """Return the positions (N, 3) of the center of mass at times (N) by Euler's equations about
+    """Return the positions (N, 3) of the center of mass at times (N), from Euler's equations about
     the pivot, `I omega' = (I omega) x omega + m r0 x R^T g`, `q' = q (0, omega) / 2`.
     """
     case = example(NAME)
     (body,) = case.model.bodies
     r0, weight = np.array(body.center), body.mass * np.array(case.model.gravity)
+    # Parallel axis theorem: I = I_c + m (|r0|^2 1 - r0 r0^T)
     inertia = body.inertia + body.mass * (r0 @ r0 * np.eye(3) - np.outer(r0, r0))
 
     def rate(_: float, x: np.ndarray) -> np.ndarray:
         q, omega = x[:4], x[4:]
         torque = np.cross(r0, _rotation(q).T @ weight)
+        # q' = q (0, omega) / 2, with the scalar and the vector part
         turning = np.concatenate([[-q[1:] @ omega], q[0] * omega + np.cross(q[1:], omega)]) / 2
         rate = np.linalg.solve(inertia, np.cross(inertia @ omega, omega) + torque)
         return np.concatenate([turning, rate])
@@ -101,11 +103,11 @@ def euler(times: np.ndarray) -> np.ndarray:
 
 
 def _rotation(q: np.ndarray) -> np.ndarray:
-    """Return the rotation matrix (3, 3) of a quaternion (w, x, y, z) of any length."""
+    """Return the rotation matrix (3, 3) of a quaternion (w, x, y, z) with any norm."""
     return Rotation.from_quat(np.roll(q, -1)).as_matrix()
 
 
-def _distance(space: str, run: Motion) -> np.ndarray:
+def _distance(space: str, run: MeasuredRun) -> np.ndarray:
     """Return the distance (N) of the center of mass from the reference."""
     model, (body,) = maximal(NAME, space), example(NAME).model.bodies
     center = Point(body.frame, tuple(body.center))
@@ -117,8 +119,8 @@ def _texts(values: dict[str, float], unit: str = "") -> str:
     return ", ".join(f"{SPACES[space]} {value:.0e}{unit}" for space, value in values.items())
 
 
-def _draw(runs: dict[str, Motion], distance: dict[str, np.ndarray]) -> Figure:
-    """Draw constraint, energy and distance from the reference over time."""
+def _draw(runs: dict[str, MeasuredRun], distance: dict[str, np.ndarray]) -> Figure:
+    """Plot the constraint, the energy and the distance from the reference against time."""
     figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
     panels = figure.subplots(1, 3)
     for (space, run), color in zip(runs.items(), (RUN, AXES[0])):

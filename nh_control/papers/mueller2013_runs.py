@@ -1,5 +1,5 @@
-"""The four examples of [mueller2013 5] and their motions: in maximal coordinates on either
-configuration space, by any method, and in joint coordinates.
+"""The four examples in [mueller2013 5], and their motions in maximal coordinates on both
+configuration spaces, computed by any method.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ STEP_S = 1e-3
 METHOD = "rkmk4_index_one"
 SECOND_ORDER = "rkmk2_index_one"
 HEUN = munthe_kaas("rkmk2", 2, ((0, 0), (1, 0)), (1 / 2, 1 / 2))
-METHODS = {name: one.make for name, one in INTEGRATORS.items()} | {
+METHODS = {name: integrator.make for name, integrator in INTEGRATORS.items()} | {
     SECOND_ORDER: partial(index_one, table=HEUN, name=SECOND_ORDER)
 }
-"""The integrators, and (37) with Heun's tableau of order 2."""
+"""The integrators, and (37) with Heun's second-order tableau."""
 SPACES = {"SE3": "SE(3)", "SO3xR3": "SO(3) × R³"}
 PI = np.pi
 
 
 @dataclass(frozen=True)
 class Example:
-    """A system in joint coordinates with its start; `joints` maps names of constraints to the
-    numbers of the paper's joints.
+    """A system in joint coordinates with its initial state. `joints` maps constraint names to the
+    paper's joint numbers.
     """
 
     model: Multibody
@@ -51,9 +51,10 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Motion:
-    """At `times` the violation g (N, rows) of every joint by name, and the total energy (N) from
-    the momenta after each step; `poses` (N, nq) are those of the bodies.
+class MeasuredRun:
+    """A run at `times` (N): the violation g (N, rows) of every joint by name, the total energy (N)
+    from the momenta after each step, and the configurations (N, nq), which are the bodies'
+    `poses`.
     """
 
     times: np.ndarray
@@ -74,8 +75,8 @@ class Motion:
 
 @cache
 def example(name: str) -> Example:
-    """Return "top", "heavy top", "pendulum", "pair" or "loop", from the paper's start if it gives
-    one.
+    """Return the example "top", "heavy top", "pendulum", "pair" or "loop", with the paper's
+    initial state if it gives one.
     """
     makes: dict[str, Callable[[], Example]] = {
         "top": _top,
@@ -93,7 +94,9 @@ def _top(gravity: tuple[float, float, float] = NONE) -> Example:
 
 
 def _pendulum() -> Example:
-    """omega_10 and omega_20 belong to the bodies, whose axes are parallel at the start."""
+    """Return the double pendulum. omega_10 and omega_20 are the angular velocities of the bodies.
+    The bodies' axes are initially parallel.
+    """
     model = double_pendulum()
     upper, lower = np.array([10.0, 0.0, 0.0]), PI * np.array([10.0, 10.0, 20.0])
     v = np.concatenate([upper, lower - upper])
@@ -101,23 +104,27 @@ def _pendulum() -> Example:
 
 
 def _pair() -> Example:
-    """The center of mass is at rest; the paper does not give its velocity."""
+    """Return the floating pair with its center of mass at rest. The paper does not give the
+    velocity of this point.
+    """
     model, arm = floating_pair(), np.array([LINK[0] / 2, 0.0, 0.0])
     first, second = np.array([0.0, 0.0, -10.0]), np.array([1.0, -1.0, 2 * PI])
+    # The masses are equal, so the velocities of both centers of mass cancel.
     velocity = -(np.cross(second, arm) + np.cross(first, arm)) / 2
     v = np.concatenate([first, velocity, second - first])
     return Example(model, model.configuration(), v, 3.0, {"second": 1})
 
 
 def _loop() -> Example:
-    """The triangle swings about its base at 10 rad/s, and the bars spin about their axes with
-    omega_20 of the double pendulum; the paper gives no start.
+    """Return the loop. The triangle swings about its base at 10 rad/s, and the bars spin about
+    their axes at 10 pi and 20 pi rad/s. The paper gives no initial state.
     """
     model = three_bar_loop()
     q = model.configuration()
     poses = model.poses(q)
     left, right = poses["left"].rotation, poses["right"].rotation
     swing = np.array([10.0, 0.0, 0.0])
+    # Body rates: the common swing, and a spin about the axis of the bar.
     first = left.T @ swing + [10 * PI, 0.0, 0.0]
     second = right.T @ swing + [20 * PI, 0.0, 0.0]
     v = np.concatenate([first, second - right.T @ left @ first])
@@ -126,21 +133,24 @@ def _loop() -> Example:
 
 @cache
 def maximal(name: str, spaces: str | tuple[tuple[str, str], ...]) -> Multibody:
-    """Return an example in maximal coordinates, on one space or on pairs of frame and space."""
+    """Return an example in maximal coordinates, on one space or on a separate space for each
+    frame.
+    """
     return maximal_coordinates(
         example(name).model, spaces if isinstance(spaces, str) else dict(spaces)
     )
 
 
 def operations(name: str, space: str) -> int:
-    """Return the operations of one step (37) of an example on one space; common subexpressions
-    count once.
+    """Return the number of operations in a step (37) for an example on one space. Common
+    subexpressions are counted once.
     """
     system = maximal(name, space).system
     method = METHODS[METHOD](system, STEP_S).method
     q, _, u = system.symbols
-    rho, h, none = ca.SX.sym("rho", system.nrho), ca.SX.sym("h"), ca.SX(0, 1)
-    ends = method.readout(StepSymbols(q, rho, u, none, h, system.mechanics.gradients))
+    # An explicit method has no unknowns z.
+    rho, h, z = ca.SX.sym("rho", system.nrho), ca.SX.sym("h"), ca.SX(0, 1)
+    ends = method.readout(StepSymbols(q, rho, u, z, h, system.mechanics.gradients))
     arguments = [q, rho, u, h, system.parameter_symbols]
     return ca.Function("step", arguments, list(ends), {"cse": True}).n_instructions()
 
@@ -152,31 +162,34 @@ def motion(
     method: str = METHOD,
     h: float = STEP_S,
     duration: float = 0.0,
-    kept: int = 1000,
-) -> Motion:
-    """Run an example in maximal coordinates, by default for its own duration, and evaluate about
-    `kept` states.
+    stored: int = 1000,
+) -> MeasuredRun:
+    """Run an example in maximal coordinates, by default for its duration, and evaluate about
+    `stored` states.
     """
     case, model = example(name), maximal(name, spaces)
     q, v = maximal_state(case.model, case.q, case.v, model)
     dsys = METHODS[method](model.system, h)
     steps = round((duration or case.duration) / h)
-    every = max(1, steps // kept)
+    every = max(1, steps // stored)
+    # The number of steps is a multiple of the interval between stored states.
     run = dsys.simulate(dsys.state(q, v), steps=steps // every * every, every=every)
     return measured(model, run.times, run.states)
 
 
-def measured(model: Multibody, times: np.ndarray, states: np.ndarray) -> Motion:
-    """Evaluate a run of a model in maximal coordinates, which has a constant mass matrix."""
+def measured(model: Multibody, times: np.ndarray, states: np.ndarray) -> MeasuredRun:
+    """Evaluate a run of a model in maximal coordinates, where the mass matrix is constant."""
     system, nq = model.system, model.space.nq
     q, v, _ = system.symbols
     evaluate = ca.Function(
         "evaluate", [q, v], [system.mechanics.energy(q, v), system.holonomic(q)]
     )
     momenta = states[:, nq:]
+    # v = M^-1 p for all states at once
     velocities = np.linalg.solve(model.mass_matrix(states[0, :nq]), momenta.T)
     energy, h = (np.asarray(value).T for value in evaluate(states[:, :nq].T, velocities))
+    # Split the rows of all constraints by joint.
     rows = [len(g) for g in model.constraint_residuals(states[0, :nq]).values()]
     parts = np.split(h, np.cumsum(rows)[:-1], axis=1)
     violation = {c.name: part for c, part in zip(model.constraints, parts)}
-    return Motion(times, violation, energy[:, 0], states[:, :nq])
+    return MeasuredRun(times, violation, energy[:, 0], states[:, :nq])

@@ -1,5 +1,5 @@
-"""The structure of a paper's experiments: figures with their numbers, and comparisons of published
-and computed results.
+"""The experiments for a paper: figures with their numbers, and comparisons of published and
+computed results.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from nh_control.numerics.progress import Progress
 
 @dataclass(frozen=True)
 class Statement:
-    """One row of a paper's table: the place of a claim, the claim, the computed result, whether
-    they agree (None for processor times, which depend on the machine, and for claims about more
-    steps than a short run has), and corrections or assumptions.
+    """One row in a paper's table: where the paper makes a claim, the claim itself, the computed
+    result, whether both agree, and corrections or assumptions. `holds` is None for processor
+    times, which depend on the machine, and for claims that a short run cannot decide.
     """
 
     where: str
@@ -29,7 +29,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of one experiment: its figure, its numbers as plain values, and its rows of the
+    """The result of an experiment: its figure, its numbers as plain values, and its rows in the
     table.
     """
 
@@ -40,9 +40,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One figure of a paper by its number, or a named experiment on one of its claims;
-    `compute(progress)` makes it, `short(progress)` with few steps, if it takes minutes otherwise,
-    and `long(progress)` in the paper's length, if that takes more than half an hour.
+    """A figure in a paper, identified by its number, or a named experiment about one of the
+    paper's claims. `compute(progress)` runs the experiment. If this takes minutes,
+    `short(progress)` takes fewer steps. If the paper's duration needs more than half an hour, only
+    `long(progress)` uses it.
     """
 
     number: str
@@ -53,7 +54,7 @@ class Experiment:
 
     @property
     def file(self) -> str:
-        """The name of its figure and of its numbers."""
+        """The name, without suffix, under which its figure and its numbers are stored."""
         return f"figure_{self.number}" if self.number.isdigit() else self.number
 
 
@@ -71,12 +72,12 @@ class Paper:
         return tuple(experiment.number for experiment in self.experiments)
 
     def experiment(self, number: str) -> Experiment:
-        """Return one experiment; raises KeyError, which lists all numbers, for an unknown
+        """Return an experiment. Raises KeyError, which lists all numbers, for an unknown
         number.
         """
         for experiment in self.experiments:
             if experiment.number == number:
                 return experiment
         raise KeyError(
-            f"{self.key} has no figure {number!r} here, choose of: {', '.join(self.numbers)}"
+            f"{self.key} has no figure {number!r}, choose from: {', '.join(self.numbers)}"
         )

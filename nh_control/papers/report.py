@@ -1,4 +1,4 @@
-"""The results of a paper in a folder: figures as PNG, numbers.json, and table.md with published
+"""Files with the results for a paper: figures as PNG, numbers.json, and table.md with published
 and computed results.
 """
 
@@ -17,7 +17,7 @@ NUMBERS, TABLE = "numbers.json", "table.md"
 
 
 class Report:
-    """The results of a paper in a folder. Each experiment is written completely before the next
+    """The results for a paper in a folder. Each experiment is written completely before the next
     one starts, so an interruption leaves complete files.
     """
 
@@ -34,11 +34,12 @@ class Report:
         return [*self._pictures, NUMBERS, TABLE]
 
     def add(self, experiment: Experiment, outcome: Outcome) -> None:
-        """Write an experiment's figure, numbers and rows.
+        """Write the figure, numbers and rows of an experiment.
 
-        Raises the errors of drawing, and ValueError for numbers that are not finite; then nothing
-        is written.
+        Raises errors that occur while drawing, and ValueError for numbers that are not finite. In
+        these cases, nothing is written.
         """
+        # Check the numbers before any file changes.
         json.dumps(outcome.numbers, allow_nan=False)
         picture = f"{experiment.file}.png"
         self._write(picture, lambda file: save(outcome.draw, file))
@@ -46,7 +47,7 @@ class Report:
         self._add(experiment, outcome.numbers, outcome.statements)
 
     def add_failure(self, experiment: Experiment, error: Exception) -> None:
-        """Write a row with the reason of an experiment's failure."""
+        """Write a row with the reason why an experiment failed."""
         reason = f"{type(error).__name__}: {error}"
         self.failed.append(experiment.file)
         where = Statement(experiment.file, experiment.title, f"failed, {reason}", False)
@@ -64,6 +65,7 @@ class Report:
 
     def _write(self, name: str, write: Callable[[Path], object]) -> None:
         """Write a file completely or not at all."""
+        # Replacing a file is atomic, so readers never see a partial file.
         part = self._folder / f".{name}"
         try:
             write(part)
@@ -73,13 +75,13 @@ class Report:
 
 
 def row(statement: Statement) -> tuple[str, str, str, str, str]:
-    """Return a statement's cells under COLUMNS."""
+    """Return a statement's cells for the columns COLUMNS."""
     agrees = {True: "yes", False: "NO", None: "-"}[statement.holds]
     return statement.where, statement.paper, statement.ours, agrees, statement.corrected
 
 
 def table(statements: Sequence[Statement]) -> str:
-    """Return the statements as a table in Markdown."""
+    """Return the statements as a Markdown table."""
     lines = [COLUMNS, ("---",) * len(COLUMNS), *map(row, statements)]
     return "\n".join(f"| {' | '.join(_cell(c) for c in cells)} |" for cells in lines) + "\n"
 

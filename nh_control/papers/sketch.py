@@ -31,8 +31,8 @@ FRONT = {"elev": 5, "azim": -90}
 
 @dataclass(frozen=True)
 class Sketched:
-    """A system to sketch: its visual model at configuration q (nq) and `marks`, texts at the
-    origins of the model's frames; `view` contains arguments of `Axes3D.view_init`.
+    """A system to sketch: its visual model at configuration q (nq). `marks` contains texts drawn
+    at the origins of the model's frames. `view` contains arguments for `Axes3D.view_init`.
     """
 
     title: str
@@ -43,16 +43,18 @@ class Sketched:
     view: Mapping[str, float] = field(default_factory=lambda: portraits.VIEW)
 
 
-def sketch(axes: Axes3D, one: Sketched) -> None:
-    """Draw the system at the same scale in all directions, without axes."""
-    shapes = visual_scene(one.visual, one.parameters, one.q)
+def sketch(axes: Axes3D, system: Sketched) -> None:
+    """Draw a system at the same scale in all directions, without axes."""
+    shapes = visual_scene(system.visual, system.parameters, system.q)
     draw_scene(axes, shapes, TARGET)
-    poses = one.visual.poses(one.parameters, one.q)
-    for frame, text in one.marks.items():
-        axes.text(*poses[frame].position, text, zorder=10, **MARK)
-    portraits.fit(axes, shapes.points, one.view)
+    poses = system.visual.poses(system.parameters, system.q)
+    for frame, text in system.marks.items():
+        x, y, z = poses[frame].position
+        axes.text(x, y, z, text, zorder=10, **MARK)
+    portraits.fit(axes, shapes.points, system.view)
     axes.set_proj_type("ortho")
-    axes.set_title(one.title, loc="center")
+    axes.set_title(system.title, loc="center")
+    # The axes are tight. Without this setting, they would cut off wheels and tips.
     for artist in axes.collections:
         artist.set_clip_on(False)
 
@@ -61,11 +63,11 @@ def draw(*systems: Sketched) -> Figure:
     """Draw sketches side by side."""
     size = (PANEL_IN * len(systems), PANEL_IN)
     figure = Figure(figsize=size, layout="constrained")
-    for place, one in enumerate(systems, 1):
+    for number, system in enumerate(systems, 1):
         axes: Axes3D = figure.add_subplot(
-            1, len(systems), place, projection="3d", computed_zorder=False
+            1, len(systems), number, projection="3d", computed_zorder=False
         )
-        sketch(axes, one)
+        sketch(axes, system)
     return figure
 
 

@@ -1,1 +1,1 @@
-"""ROS 2 nodes and conversions: the only part of the package that imports rclpy or messages."""
+"""ROS 2 nodes and conversions. Only this subpackage imports rclpy or messages."""

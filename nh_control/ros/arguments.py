@@ -19,23 +19,25 @@ from nh_control.ros.runtime.declared import (
     TRACKER,
 )
 from nh_control.ros.runtime.declared import SCENARIO as SCENARIO_SPECS
-from nh_control.runs.settings import ORIGIN, SETTINGS
+from nh_control.runs.settings import ROBOT, SETTINGS
 from nh_control.scenarios import Scenario
 
 NOT_OFFERED = ("reference", "integrator", "plant.integrator", "disturb", "wait_for", "heard_by")
-"""Parameters whose arguments follow from the scenario, or from `record`."""
+"""Parameters that have no general argument, because their argument depends on the scenario or on
+`record`.
+"""
 BOOL = (*TRUE, *FALSE)
 
 
 def is_true(text: str) -> bool:
-    """Whether one of the texts in BOOL means true."""
+    """Whether a string in BOOL means true."""
     return text in TRUE
 
 
 @dataclass(frozen=True)
 class Argument:
-    """A launch argument with a declared value; a node's parameter if `is_parameter`, then empty by
-    default.
+    """A launch argument with a declared value. With `is_parameter`, the argument sets a node
+    parameter and is empty by default.
     """
 
     entry: Declaration
@@ -43,23 +45,26 @@ class Argument:
 
     @property
     def name(self) -> str:
-        """The name: that of the parameter with underscores."""
+        """The name of the parameter, with underscores in place of dots."""
         return self.entry.name.replace("plant.parameters", "plant").replace(".", "_")
 
     @property
     def is_switch(self) -> bool:
-        """Whether it is true or false, and no parameter."""
+        """Whether the argument is a boolean that does not set a parameter."""
         return isinstance(self.entry.value, bool) and not self.is_parameter
 
     def declare(self) -> DeclareLaunchArgument:
-        """The action that declares it."""
+        """The action that declares the argument."""
         entry, description = self.entry, f"{self.entry.text[0].upper()}{self.entry.text[1:]}"
+        # `launch` passes strings, so all spellings of a boolean are choices
         choices = BOOL if isinstance(entry.value, bool) else entry.choices
+        # a launch argument is a single string
         if entry.is_list:
             description += "; several are separated by spaces"
         if self.is_parameter:
             choices = ("", *choices) if choices else ()
             unset = entry.by_default or _shown(entry.value)
+            # an empty string means unset, because a launch argument always has a value
             description += f"; empty = as in params_file{unset and f', else {unset}'}"
         return DeclareLaunchArgument(
             self.name,
@@ -69,10 +74,11 @@ class Argument:
         )
 
     def value(self, text: str) -> Any:
-        """The parameter's value that the text stands for; raises ValueError that names the
+        """The parameter value that the text represents. Raises a ValueError that names the
         argument.
         """
         try:
+            # errors name the launch argument, not the parameter that it sets
             value = self.entry.read(text)
         except ValueError:
             raise ValueError(
@@ -82,7 +88,7 @@ class Argument:
 
 
 def _shown(value: Any) -> str:
-    """A default as a text."""
+    """A default value as text."""
     if isinstance(value, bool):
         return TRUE[0] if value else FALSE[0]
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
@@ -95,7 +101,7 @@ def argument(
     choices: tuple[str, ...] = (),
     unit: str = "",
 ) -> Argument:
-    """A launch argument that is no parameter."""
+    """A launch argument that does not set a parameter."""
     return Argument(
         Declaration(name, default, unit=unit, description=description, choices=choices)
     )
@@ -105,22 +111,28 @@ SCENARIO = Argument(replace(SETTINGS["scenario"], value=""))
 
 
 def options(has_model: object) -> list[Argument]:
-    """Arguments that choose the nodes; a robot model only where the scenario has one."""
+    """Arguments that choose the nodes. `use_robot_state_publisher` exists only if the scenario has
+    a robot model.
+    """
     model = "publish the URDF and its joint transforms"
+    # switches start nodes and are not parameters
     switches = (
         ("plant", "simulate the plant; false = hardware or another simulator takes commands"),
-        ("tracker", "run the LQR tracker; false = plug in a controller of your own"),
+        ("tracker", "run the LQR tracker; false = plug in your controller"),
         ("composed", "run plant and tracker in one process, without middleware between them"),
         ("shadow", "compare the plant, or the hardware, with the model: shadow/residual"),
-        ("headless", "plant and tracker only; the run ends with the reference, see on_finish"),
+        ("headless", "start no viewers; the run ends with the reference, see on_finish"),
         ("rviz", "start rviz2"),
         ("view", "serve a page with scene and plots for browsers; its address is printed"),
         *([("use_robot_state_publisher", model)] if has_model else []),
-        ("record", "record with `ros2 bag record` as MCAP; the plant starts when it listens"),
+        (
+            "record",
+            "record with `ros2 bag record` as MCAP; the plant starts when the recorder listens",
+        ),
     )
     on_by_default = ("plant", "tracker", "rviz", "use_robot_state_publisher")
     folder = (
-        "folder of the recording, must not exist; empty = rosbag2_<date> in the current folder"
+        "folder of the recording; must not exist; empty = rosbag2_<date> in the current folder"
     )
     file = "YAML file with parameters of the nodes, as `nh_control list SCENARIO --yaml` prints it"
     return [
@@ -132,19 +144,24 @@ def options(has_model: object) -> list[Argument]:
 
 
 def parameters(scenario: Scenario) -> list[Argument]:
-    """Arguments that become node parameters: all that the scenario can use."""
-    own = robot() if scenario.origin["scenario"] == "urdf" else []
-    return [*own, *of_scenario(scenario), *of_all()]
+    """The arguments that set node parameters and that the scenario can use."""
+    specific = robot_arguments() if scenario.origin["scenario"] == "urdf" else []
+    if scenario.flight is not None:
+        specific = [_of(ALL["autopilot"])]
+    return [*specific, *of_scenario(scenario), *of_all()]
 
 
-def robot() -> list[Argument]:
-    """Arguments of the scenario urdf."""
-    return [_of(ALL[name]) for name in ORIGIN[1:]]
+def robot_arguments() -> list[Argument]:
+    """The arguments of the `urdf` scenario."""
+    return [_of(ALL[name]) for name in ROBOT]
 
 
 def of_scenario(scenario: Scenario) -> list[Argument]:
-    """Arguments that follow from the scenario: its names, parameters and initial errors."""
-    system = scenario.make_system(scenario.parameters)
+    """The arguments that depend on the scenario: its references, integrators, parameters, initial
+    errors and force targets.
+    """
+    system = scenario.system
+    # names that depend on the system are listed as choices or in the description
     targets, integrators = scenario.targets(system), scenario.usable_integrators(system)
     numbers = (
         (PLANT_PARAMETERS, scenario.parameters),
@@ -164,18 +181,19 @@ def of_scenario(scenario: Scenario) -> list[Argument]:
 
 
 def of_all() -> list[Argument]:
-    """Arguments that become node parameters, whatever the scenario."""
+    """The arguments that set node parameters in every scenario."""
     specs = {spec.name: spec for spec in (*PLANT, *TRACKER, *DISPLAY)}
+    # parameters that the scenario or the hardware declares are offered separately
     others = {*NOT_OFFERED, *(spec.name for spec in (*SCENARIO_SPECS, *HARDWARE))}
     return [_of(spec) for name, spec in specs.items() if name not in others]
 
 
 def of_hardware() -> list[Argument]:
-    """Arguments that become parameters of a tracker of hardware."""
+    """The arguments that set the parameters of a hardware tracker."""
     return [_of(spec) for spec in HARDWARE if spec.name != "source"]
 
 
 def _of(entry: Declaration, choices: Iterable[str] = (), text: str = "") -> Argument:
-    """The argument of a parameter, with `text` after its description."""
+    """The argument for a parameter, with `text` appended to its description."""
     valid = tuple(choices) or entry.choices
     return Argument(replace(entry, choices=valid, description=entry.description + text), True)

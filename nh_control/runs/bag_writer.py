@@ -1,5 +1,5 @@
-"""Recordings in MCAP. A full disk does not damage them, and messages that come too fast do not
-fill the memory.
+"""Recordings in the MCAP format. A full disk does not damage them, and messages that arrive too
+fast do not fill the memory.
 """
 
 from __future__ import annotations
@@ -27,55 +27,60 @@ from rosbags.rosbag2.storage_mcap import McapWriter
 from rosbags.typesys import Stores, get_typestore
 
 WAITING_BYTES = 256 * 2**20
-"""Largest size of the messages that wait for the disk."""
-ROOM = 2**20
-"""Bytes that are reserved for the end of the file, and PER_CHUNK for every chunk."""
+"""Maximum total size (bytes) of the messages that wait for the disk."""
+INDEX_BYTES = 2**20
+"""Bytes that are reserved for the end of the file. PER_CHUNK bytes are added for each chunk."""
 PER_CHUNK = 1024
 NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 class WholeMcap(McapWriter):
-    """An MCAP file that can be ended at any time. Before a chunk is written, its room and the room
-    of the index are reserved on the disk; if that fails, OSError is raised and nothing is written.
+    """An MCAP file that can be finished at any time. Before a chunk is written, disk space for the
+    chunk and for the index is reserved; if that fails, OSError is raised and nothing is written.
     """
 
     def __init__(self, path: Path, compression: CompressionMode):
         super().__init__(path, compression)
-        self._take_room(0)
+        self._reserve(0)
 
     def close_chunk(self) -> None:
         """Write the chunk that is being collected."""
         messages = sum(map(len, self.chunk.msgs.values()))
         size = self.chunk.bio.tell()
-        self._take_room(size + size // 128 + 16 * messages)  # if it cannot be compressed
+        self._reserve(size + size // 128 + 16 * messages)  # in case it cannot be compressed
         super().close_chunk()
 
     def drop_chunk(self) -> dict[int, int]:
-        """Forget the chunk that is being collected; returns its messages by connection."""
+        """Discard the chunk that is being collected. Returns the number of its messages by
+        connection.
+        """
         lost = {number: len(messages) for number, messages in self.chunk.msgs.items()}
         for number, count in lost.items():
             self.channel_stats[number] -= count
+        # the lists and the buffer become those of a new chunk
         self.chunk.msgs.clear()
         self.chunk.bio.seek(0)
         self.chunk.bio.truncate()
         return lost
 
     def close(self, version: int, metadata: str) -> None:
-        """End the file, and give back the room that was taken."""
-        file = os.dup(self.bio.fileno())  # knows where the last byte was written
+        """Finish the file, and release the reserved space."""
+        file = os.dup(self.bio.fileno())  # the duplicate shares the position of the last byte
         try:
             super().close(version, metadata)
             os.ftruncate(file, os.lseek(file, 0, os.SEEK_CUR))
         finally:
             os.close(file)
 
-    def _take_room(self, size: int) -> None:
+    def _reserve(self, size: int) -> None:
         if not hasattr(os, "posix_fallocate"):
             return
         self.bio.flush()
+        # every chunk and every channel in it has an entry in the index at the end
         per_chunk = PER_CHUNK + 32 * len(self.channels)
-        size += ROOM + per_chunk * (len(self.chunks) + 1)
+        size += INDEX_BYTES + per_chunk * (len(self.chunks) + 1)
         try:
+            # posix_fallocate reserves blocks, so a full disk is noticed before anything is written
             os.posix_fallocate(self.bio.fileno(), self.bio.tell(), size)
         except OSError as error:
             if error.errno not in NOT_SUPPORTED:
@@ -87,11 +92,11 @@ class _Writer(Writer):
 
 
 class BagWriter:
-    """Writes messages to a new rosbag2 folder, in a thread of its own. While WAITING_BYTES wait,
-    and after an error, further messages are lost. `failed(error)` is called for an error, in that
-    thread; `taken` and `lost` count messages by topic.
+    """Writes messages to a new rosbag2 folder in a separate thread. New messages are lost if
+    WAITING_BYTES of messages are waiting, or after an error. After an error, the thread calls
+    `failed(error)`. `taken` and `lost` count messages by topic.
 
-    Raises OSError, or rosbags' WriterError, if the folder cannot be made.
+    Raises OSError, or rosbags' WriterError, if the folder cannot be created.
     """
 
     def __init__(self, path: Path, compressed: bool, failed: Callable[[Exception], None]):
@@ -109,13 +114,14 @@ class BagWriter:
         self.error: Exception | None = None
         self._waiting: SimpleQueue[tuple[Connection, int, bytes] | None] = SimpleQueue()
         self._bytes, self._lock = 0, threading.Lock()
-        # a daemon: one that nobody closes, as no node could be made around it, keeps no process
+        # a daemon thread lets the process end if no node could be created and nobody closes the
+        # writer
         self._thread = threading.Thread(target=self._work, name="recording", daemon=True)
         self._thread.start()
 
     def topic(self, name: str, type_name: str, latched: bool) -> Callable[[int, bytes], None]:
-        """The function that writes a message of a topic with its time in ns; to be called before
-        the first message.
+        """Return a function that writes a message on a topic with its time in ns. Call this method
+        before the first message.
         """
         connection = self._writer.add_connection(
             name, type_name, typestore=self._store, offered_qos_profiles=[_offered(latched)]
@@ -124,6 +130,7 @@ class BagWriter:
 
         def take(time_ns: int, data: bytes) -> None:
             with self._lock:
+                # the caller must not wait for the disk: messages are lost instead
                 if self.error is not None or self._bytes + len(data) > WAITING_BYTES:
                     self.lost[name] += 1
                     return
@@ -134,12 +141,14 @@ class BagWriter:
         return take
 
     def close(self) -> None:
-        """Write the waiting messages, as far as possible, and end the recording."""
+        """Write the waiting messages as far as possible, and finish the recording."""
+        # None ends the thread after all messages before it
         self._waiting.put(None)
         self._thread.join()
         storage = self._writer.storage
         if not isinstance(storage, WholeMcap):
-            return  # it is closed
+            return  # it is already closed
+        # write the last chunk here, where it can be dropped if the disk is full
         if self.error is None and storage.chunk.bio.tell():
             try:
                 storage.close_chunk()
@@ -150,7 +159,7 @@ class BagWriter:
         self._writer.close()
 
     def _work(self) -> None:
-        """Write until None comes."""
+        """Write messages until None arrives."""
         while (entry := self._waiting.get()) is not None:
             connection, time_ns, data = entry
             try:
@@ -159,14 +168,14 @@ class BagWriter:
                 else:
                     self._count_lost(connection.topic, 1)
             except Exception as error:
-                self._writer.counts[connection.id] += 1  # it is in the chunk that was not written
+                self._writer.counts[connection.id] += 1  # it is in the lost chunk (see _forget)
                 self.error = error
                 self._failed(error)
             with self._lock:
                 self._bytes -= len(data)
 
     def _forget(self, lost: dict[int, int]) -> None:
-        """Messages of a chunk that was not written, by connection."""
+        """Count the messages in a chunk that was not written, given by connection, as lost."""
         for connection in self._writer.connections:
             count = lost.get(connection.id, 0)
             self._writer.counts[connection.id] -= count
@@ -178,7 +187,7 @@ class BagWriter:
 
 
 def _offered(latched: bool) -> Qos:
-    """The quality of service that a player of the recording offers."""
+    """Return the quality of service that a player of the recording offers."""
     durability = QosDurability.TRANSIENT_LOCAL if latched else QosDurability.VOLATILE
     never = QosTime(2147483647, 4294967295)
     return Qos(

@@ -1,4 +1,4 @@
-"""The contacts of the plant over a run."""
+"""The plant's contacts in a run."""
 
 from __future__ import annotations
 
@@ -13,24 +13,28 @@ from nh_control.discrete.trajectory import Trajectory
 def contacts_of(
     plant: DiscreteSystem, model: DiscreteSystem, path: Trajectory, external: np.ndarray
 ) -> ContactTable | None:
-    """Contacts and grips of the plant in every step of the model's path (of substeps in the
-    first), with its parameters and its `external` forces (N, k); None for a plant without.
+    """Return the plant's contacts and grips in every step of the model's path or, with substeps,
+    in the first substep of each step. The contacts are computed with the plant's parameters and
+    the `external` forces (N, k). Returns None for a plant without contacts.
     """
     if plant.method.contacts is None:
         return None
     steps = len(path.inputs)
     states = [convert(x, model, plant) for x in path.states[:steps]]
     inputs = [with_external(plant, u, w) for u, w in zip(path.inputs, external)]
-    table = np.reshape(states, (steps, plant.nx)), np.reshape(inputs, (steps, plant.nu))
-    return ContactReadout(plant).table(*table)
+    return ContactReadout(plant).table(
+        np.reshape(states, (steps, plant.nx)), np.reshape(inputs, (steps, plant.nu))
+    )
 
 
 def contact_numbers(table: ContactTable) -> dict:
-    """Largest normal force and friction of every contact, its least gap and margin, and the number
-    of steps in which it slides; None where a number does not exist.
+    """Return, for each contact, the largest normal force and friction force, the smallest gap and
+    margin, and the number of steps in which the contact slides. A number that does not exist is
+    None.
     """
     if not len(table.normal):
         return {}
+    # |friction| over both tangents
     friction = np.linalg.norm(table.friction, axis=2)
     numbers = table.normal.max(axis=0), friction.max(axis=0), table.gap.min(axis=0)
     rows = zip(table.names, *numbers, table.margin.min(axis=0), table.slides.sum(axis=0))
@@ -38,6 +42,7 @@ def contact_numbers(table: ContactTable) -> dict:
         name: {
             "normal_max_N": float(normal),
             "friction_max_N": float(rubbing),
+            # a grip has no gap, and a contact that never closes has no margin: both are infinite
             "gap_min_m": float(gap) if np.isfinite(gap) else None,
             "margin_min": float(margin) if np.isfinite(margin) else None,
             "steps_sliding": int(steps),
@@ -47,7 +52,7 @@ def contact_numbers(table: ContactTable) -> dict:
 
 
 def contact_text(c: dict) -> str:
-    """A contact's largest forces, least gap and margin of its friction cone."""
+    """Describe a contact's largest forces, its smallest gap and its smallest friction margin."""
     parts = [f"normal force max {c['normal_max_N']:.3g} N"] if c["normal_max_N"] else []
     if c["gap_min_m"] is not None:
         parts.append(f"least gap {c['gap_min_m']:.1e} m")

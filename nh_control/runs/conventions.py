@@ -1,4 +1,4 @@
-"""Conventions of the nodes' topics: the meaning of the numbers, for help and documentation."""
+"""Conventions for the nodes' topics: the meaning of their numbers, for help and documentation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Convention:
-    """The convention of some `topics`: angles and axes, units, and the meaning of stamps."""
+    """The convention for the given `topics`: angles and axes, units, and the meaning of stamps."""
 
     topics: tuple[str, ...]
     axes: str
@@ -15,7 +15,7 @@ class Convention:
     stamp: str
 
 
-STATE = "k step_s, simulated time of the state; of hardware that of the measurement"
+STATE = "k step_s, simulated time of the state; for hardware that of the measurement"
 ANSWER = "that of the state it answers; 0 or another clock: the present state"
 REP_103 = "x forward, y left, z up; angles counter-clockwise about z"
 CONVENTIONS = (
@@ -43,12 +43,12 @@ CONVENTIONS = (
     Convention(
         ("sensors/<name>",),
         "axes of the sensor's frame; an IMU at rest reads gravity upwards",
-        "rad/s, m/s^2; m; of numbers their own",
+        "rad/s, m/s^2; m; as declared for others",
         "that of the measured state, before its delay",
     ),
     Convention(
         ("joint_commands",),
-        "of inputs by name, or of the joint that one drives, along its axis",
+        "by the name of an input or of the joint that it drives; along the axis of the joint",
         "effort N, N m; position rad, m; velocity rad/s, m/s",
         ANSWER,
     ),
@@ -89,19 +89,19 @@ CONVENTIONS = (
 
 
 def table() -> list[str]:
-    """Rows of the table of conventions, in Markdown."""
+    """Return the rows of the conventions table in Markdown."""
     heading = ["| topics | angles and axes | units | stamp |", "|---|---|---|---|"]
     rows = [
-        f"| {', '.join(f'`{t}`' for t in one.topics)} | {one.axes} | {one.units} | {one.stamp} |"
-        for one in CONVENTIONS
+        f"| {', '.join(f'`{t}`' for t in c.topics)} | {c.axes} | {c.units} | {c.stamp} |"
+        for c in CONVENTIONS
     ]
     return heading + rows
 
 
 def text() -> str:
-    """The conventions for terminals."""
+    """Return the conventions as text for a terminal."""
     return "\n".join(
-        f"  {', '.join(one.topics)}\n    axes   {one.axes}\n    units  {one.units}\n"
-        f"    stamp  {one.stamp}"
-        for one in CONVENTIONS
+        f"  {', '.join(entry.topics)}\n    axes   {entry.axes}\n    units  {entry.units}\n"
+        f"    stamp  {entry.stamp}"
+        for entry in CONVENTIONS
     )

@@ -16,16 +16,16 @@ from nh_control.scenarios import Scenario, UnknownName
 
 @dataclass(frozen=True)
 class Design:
-    """Changes of a scenario: `parameters` of the model, and `weights`, factors on the weights of
-    coordinates of the error and of inputs.
+    """Changes to a scenario: `parameters` of the model, and `weights`, which are factors on the
+    weights of the error coordinates and inputs.
     """
 
     parameters: Mapping[str, Any] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
 
     def of(self, scenario: Scenario) -> Scenario:
-        """The scenario with these changes; raises UnknownName, and ValueError for values that it
-        refuses.
+        """Return the scenario with these changes. Raises UnknownName, and ValueError for values
+        that the scenario refuses.
         """
         if self.parameters:
             require_known(scenario, "parameter", self.parameters, names_of(scenario.parameters))
@@ -37,32 +37,33 @@ class Design:
 
 
 def names_of(parameters: Any) -> tuple[str, ...]:
-    """Names of declared parameters."""
+    """Return the names of declared parameters."""
     return tuple(entry.name for entry in declarations(parameters))
 
 
 def require_known(
     scenario: Scenario, what: str, values: Mapping[str, Any], names: Sequence[str]
 ) -> None:
-    """Raise UnknownName for values of other names."""
+    """Raise UnknownName if a value has an unknown name."""
     for name in values:
         if name not in names:
             raise UnknownName(f"{scenario.name} {what}", name, names)
 
 
 def weighted_coordinates(scenario: Scenario, model: DiscreteSystem) -> tuple[str, ...]:
-    """Names of the coordinates that the scenario's weight Q applies to."""
+    """Return the names of the coordinates that the scenario's weight Q applies to."""
     Q = scenario.weights[0]
     if isinstance(Q, Mapping):
         return tuple(Q)
+    # a weight has the size of the local coordinates, or that of configuration and velocity
     n = model.ndx - len(model.method.memory)
     is_local = np.shape(Q) == (n, n)
     return model.state_space.tangent_names[:n] if is_local else weight_names(model)
 
 
 def weighted_inputs(scenario: Scenario) -> tuple[str, ...]:
-    """Names of the inputs that the scenario's weight R applies to."""
-    system = scenario.make_system(scenario.parameters)
+    """Return the names of the inputs that the scenario's weight R applies to."""
+    system = scenario.system
     return (*system.inputs, *system.prescribed)
 
 
@@ -83,6 +84,7 @@ def _weighted(
                 f">= 0, got {factor}"
             )
 
+    # S Q S: element i, j is multiplied by the square roots of both factors
     def scaled(weight: StateWeight, names: Sequence[str]) -> Any:
         if isinstance(weight, Mapping):
             return {name: value * factors.get(name, 1.0) for name, value in weight.items()}

@@ -1,4 +1,4 @@
-"""Checks of the choices of a run."""
+"""Checks of a run's settings."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from nh_control.scenarios.perturbation import default_perturbation
 from nh_control.scenarios.sensor import ESTIMATES, SENSORS
 
 FINEST = 1e-4
-"""Shortest step of a run, as a fraction of the scenario's."""
+"""Minimum step of a run as a fraction of the scenario's step."""
 
 
 def require_step(scenario: Scenario, h: float) -> None:
-    """Raise ValueError for a step so short that a run of the scenario's length does not fit into
-    memory.
+    """Raise ValueError for a step that is so short that a run of the scenario's length does not
+    fit into memory.
     """
+    # 0.999: a step of exactly FINEST is allowed despite round-off
     if h < 0.999 * FINEST * scenario.step_s:
         raise ValueError(
             f"{scenario.name}: the step {h:g} s is less than {FINEST:g} of the scenario's step, "
@@ -29,11 +30,11 @@ def require_step(scenario: Scenario, h: float) -> None:
         )
 
 
-def require_sizes(scenario: Scenario, given: Mapping[str, Any]) -> None:
-    """Raise ValueError unless every given parameter has as many numbers as the scenario's; the
-    scenario refuses unknown names.
+def require_sizes(scenario: Scenario, parameters: Mapping[str, Any]) -> None:
+    """Raise ValueError unless each parameter has as many numbers as in the scenario. The scenario
+    refuses unknown names.
     """
-    for name, value in given.items():
+    for name, value in parameters.items():
         nominal = getattr(scenario.parameters, name, value)
         if np.shape(value) != np.shape(nominal):
             raise ValueError(
@@ -43,8 +44,9 @@ def require_sizes(scenario: Scenario, given: Mapping[str, Any]) -> None:
 
 
 def require_estimate(scenario: Scenario, estimate: str, lines: FaultLines) -> None:
-    """Raise UnknownName for an unknown estimate, and ValueError for one of sensors where there are
-    none, and beside faults of the measured state, which it does not use.
+    """Raise UnknownName for an unknown estimate. For an estimate from sensors, raise ValueError if
+    there are no sensors, or if there are faults in the measured state, which this estimate does
+    not use.
     """
     if estimate not in ESTIMATES:
         raise UnknownName("estimate", estimate, ESTIMATES)
@@ -57,14 +59,14 @@ def require_estimate(scenario: Scenario, estimate: str, lines: FaultLines) -> No
         )
     if faults := [str(fault) for fault in lines.measurements.faults]:
         raise ValueError(
-            f"{scenario.name}: faults of the measured state, {', '.join(faults)}, change nothing "
-            "where states are estimated from sensors; give these noise, bias and delay instead"
+            f"{scenario.name}: faults of the measured state, {', '.join(faults)}, have no effect "
+            "if states are estimated from sensors; give these noise, bias and delay instead"
         )
 
 
 def checked_perturbation(scenario: Scenario, system: System, perturbation: Any) -> Any:
-    """The perturbation, by default `default_perturbation`; raises ValueError for one of another
-    scenario.
+    """Return the perturbation, by default `default_perturbation`. Raises ValueError for a
+    perturbation that belongs to another scenario.
     """
     expected = type(scenario.perturbation)
     if perturbation is None:

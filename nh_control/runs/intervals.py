@@ -1,6 +1,4 @@
-"""Intervals in which something acts on a run: gusts, and faults of sensors and actuators that come
-or go.
-"""
+"""Time intervals of gusts and of temporary sensor and actuator faults in a run."""
 
 from __future__ import annotations
 
@@ -9,12 +7,12 @@ from dataclasses import dataclass
 from nh_control.scenarios import Gust, PlantOptions
 
 DISTURBANCE, FAULT = "#cfe3f3", "#fbe0c4"
-"""Colors of the intervals: of cold and of warm light, which color-blind people can distinguish."""
+"""Colors of the intervals: a cold and a warm color, which color-blind people can distinguish."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A time from `start` to `stop` (s) that figures and plots shade, with the reason."""
+    """An interval from `start` to `stop` (s) that is shaded in figures, with the reason."""
 
     start: float
     stop: float
@@ -23,15 +21,15 @@ class Interval:
 
 
 def intervals(options: PlantOptions, end: float) -> tuple[Interval, ...]:
-    """Gusts, and faults that do not last for the whole run, of a run that ends at `end` (s)."""
+    """Return the intervals of gusts and temporary faults in a run that ends at `end` (s)."""
     acting = [
-        (one.signal, f"gust on {one.target}", DISTURBANCE)
-        for one in options.disturbances
-        if isinstance(one.signal, Gust)
+        (disturbance.signal, f"gust on {disturbance.target}", DISTURBANCE)
+        for disturbance in options.disturbances
+        if isinstance(disturbance.signal, Gust)
     ] + [
-        (one.effect, f"{one.kind} of {one.target}", FAULT)
-        for one in options.faults
-        if one.effect.start or one.effect.duration
+        (fault.effect, f"{fault.kind} of {fault.target}", FAULT)
+        for fault in options.faults
+        if fault.effect.start or fault.effect.duration
     ]
     return tuple(
         Interval(what.start, min(end, what.start + (what.duration or end)), label, color)

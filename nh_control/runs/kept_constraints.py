@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from nh_control.control.constraint_margins import ConstraintMargins
 from nh_control.control.constraints import Constraint
-from nh_control.runs.experiment import Result
-from nh_control.scenarios.constraints import ALL, ScenarioConstraint, chosen
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.scenarios.constraints import ScenarioConstraint
 
 
 @dataclass(frozen=True)
 class KeptConstraint:
     """A constraint with the values (N, n) of its rows before every step of a run, in `unit`, and
-    the smallest margin (N) of these to its bounds, negative where it is violated.
+    the smallest margin (N) between these values and the bounds. The margin is negative if the
+    constraint is violated.
     """
 
     constraint: Constraint
@@ -33,28 +36,20 @@ class KeptConstraint:
         return lower, upper
 
 
-def declared_constraints(result: Result) -> dict[str, ScenarioConstraint]:
-    """The scenario's constraints by name. With a predictive tracker, only the constraints that it
-    keeps; else all that hold along the reference of the run.
+def kept_constraints(
+    model: DiscreteSystem, declared: Mapping[str, ScenarioConstraint], path: Trajectory
+) -> dict[str, KeptConstraint]:
+    """Return the `declared` constraints by name, with their values along a path of the model
+    without disturbances.
     """
-    e = result.experiment
-    names = (ALL,) if e.mpc is None else e.mpc.constraints
-    return chosen(e.scenario.constraints, e.tracker.reference.name, names)
-
-
-def kept_constraints(result: Result) -> dict[str, KeptConstraint]:
-    """The constraints of `declared_constraints` by name, with their values in a run. The values
-    are those of the tracker's model, without disturbances.
-    """
-    e, trajectory = result.experiment, result.loop.trajectory
-    declared = declared_constraints(result)
-    made = [one.make(e.model) for one in declared.values()]
-    margins = ConstraintMargins(e.model, made)
-    steps = list(zip(trajectory.states, trajectory.inputs))
-    values = [margins.values(x, u) for x, u in steps]
-    least = margins.along(trajectory.states, trajectory.inputs)
+    if not (declared and len(path)):
+        return {}
+    constraints = [constraint.make(model) for constraint in declared.values()]
+    margins = ConstraintMargins(model, constraints)
+    # constraints depend on the state and the input, and the last node has no input
+    values = margins.values_along(path.states[:-1], path.inputs)
+    least = margins.least(values)
     return {
-        name: KeptConstraint(c, one.unit, np.array([row[i] for row in values]), least[:, i])
-        for i, ((name, one), c) in enumerate(zip(declared.items(), made))
-        if steps
+        name: KeptConstraint(c, constraint.unit, values[i], least[:, i])
+        for i, ((name, constraint), c) in enumerate(zip(declared.items(), constraints))
     }

@@ -1,5 +1,5 @@
-"""Starts a scenario's nodes as processes, watches them, and ends them in order; it does not import
-ROS.
+"""Starts a scenario's nodes as processes, watches them, and stops them in an orderly way, without
+importing ROS.
 """
 
 from __future__ import annotations
@@ -19,11 +19,17 @@ from typing import Any
 import yaml
 
 from nh_control.mechanics.parameters import PROCESS
-from nh_control.runs import topics
+from nh_control.runs import dds_domain, topics
 from nh_control.runs.experiment import Experiment
-from nh_control.runs.node_process import PARENT, STEP_FAILED
+from nh_control.runs.node_process import (
+    CONTROLLER_FAILED,
+    NO_ANSWER,
+    NOT_RECORDED,
+    PARENT,
+    STEP_FAILED,
+)
 from nh_control.runs.output import LOGS, PARAMETERS, RECORDING
-from nh_control.runs.settings import GROUPS, SETTINGS, RunSettings
+from nh_control.runs.settings import EXTERNAL, GROUPS, SETTINGS, RunSettings
 from nh_control.scenarios import Scenario
 
 MESSAGES = (
@@ -43,18 +49,29 @@ PACKAGES = (
     "std_srvs",
     *(f"{name}_msgs" for name in MESSAGES),
 )
-NOT_OF_NODES = ("display", "view", "record")
-"""Settings of a run by which it starts further nodes."""
+NOT_OF_NODES = ("display", "view", "record", "domain")
+"""Run settings that are not node parameters."""
+EXTERNAL_S = 30.0
+"""Default of `answer_timeout_s` for an external controller."""
 POLL_S = 0.05
 END_S = 10.0
-"""Time (s) that a node has to end after a signal, before the next stronger one."""
+"""Time (s) that a node has to exit after a signal before a stronger signal follows."""
 TAIL = 15
 _START = """
 import sys
 from nh_control.ros.nodes import start
 sys.exit(getattr(start, sys.argv.pop(1))())
 """
-"""Python of a node's process."""
+"""Python code of a node's process."""
+
+
+REASONS = {
+    STEP_FAILED: "could not make a step",
+    NO_ANSWER: "got no answer from the controller",
+    CONTROLLER_FAILED: "could not get a command from the controller",
+    NOT_RECORDED: "could not write all messages",
+}
+"""The meanings of the nodes' exit codes."""
 
 
 class RosMissing(RuntimeError):
@@ -62,15 +79,17 @@ class RosMissing(RuntimeError):
 
 
 class NodeFailed(RuntimeError):
-    """A node could not continue: `reason`; the message also has the end of its log."""
+    """A node could not continue. The message contains the `reason` and the last lines of the
+    node's log.
+    """
 
-    def __init__(self, reason: str, log: Path, tail: str):
+    def __init__(self, reason: str, log: Path, tail: str, code: int | None = None):
         super().__init__(f"{reason}; the end of {log}:\n{tail}")
-        self.reason = reason
+        self.reason, self.unanswered = reason, code == NO_ANSWER
 
 
 def require_ros(record: bool = True) -> None:
-    """Raise RosMissing unless all packages that the nodes import can be found."""
+    """Raise RosMissing unless all packages that the nodes import are installed."""
     missing = [
         name
         for name in PACKAGES + (("rosbags",) if record else ())
@@ -89,10 +108,11 @@ def require_ros(record: bool = True) -> None:
 
 
 def parameters(experiment: Experiment, settings: RunSettings, folder: Path) -> dict:
-    """Parameters of all nodes for this experiment, nested by their dots; pacing and the nodes
-    themselves are those of the settings.
+    """Return the parameters of all nodes for this experiment, nested at the dots in their names.
+    The settings determine the pacing and the choice of nodes.
     """
     whole = experiment.settings.to_dict()
+    # settings for runs in one process only, such as open_loop, are not node parameters
     shared = {
         name: value
         for name, value in whole.items()
@@ -100,17 +120,24 @@ def parameters(experiment: Experiment, settings: RunSettings, folder: Path) -> d
     }
     waited_for = ["recorder"] * settings.record + ["view"] * settings.view
     faults = experiment.options.faults
+    external = whole["controller"] == EXTERNAL
+    timeout_s = settings.answer_timeout_s or EXTERNAL_S * external
     return _of_nodes(shared) | {
         "speed_factor": settings.speed_factor,
         "lockstep": settings.lockstep,
+        "answer_timeout_s": timeout_s,
         "on_finish": "exit",
         **(
             {"fallback": "hold"} if experiment.scenario.hold else {}
-        ),  # what must be held would fall under no command
+        ),  # without commands it would fall
         **({"wait_for": waited_for} if waited_for else {}),
         **({"wrench": {"targets": topics.pulled(experiment.scenario)}} if settings.view else {}),
         **(
-            {"output": str(folder / RECORDING), "heard_by": ["recorder"]}
+            {
+                "output": str(folder / RECORDING),
+                "heard_by": ["recorder"],
+                "await_commands_s": timeout_s if external else 0.0,
+            }
             if settings.record
             else {}
         ),
@@ -119,8 +146,9 @@ def parameters(experiment: Experiment, settings: RunSettings, folder: Path) -> d
 
 
 def _of_nodes(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values as a file of parameters has them: no tuples, no empty mappings, and
-    [""] for no texts, whose type ROS could not tell; without those of `run` itself.
+    """Return the values for a parameter file. Tuples become lists. Empty lists become [""],
+    because ROS could not determine their type. Empty mappings and settings of `run` itself are
+    left out.
     """
     return {
         name: _of_nodes(value)
@@ -134,76 +162,83 @@ def _of_nodes(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_truth(scenario: Scenario) -> list[str]:
-    """Topics of the true states, which a recording of a run with faults has as well."""
-    kept = {**topics.truth(scenario), **topics.recorded(scenario)}
-    return [f"{topic}:{message}" for topic, message in kept.items()]
+    """Return the topics of the true states. The recording of a run with faults contains them."""
+    recorded = {**topics.truth(scenario), **topics.recorded(scenario)}
+    return [f"{topic}:{message}" for topic, message in recorded.items()]
 
 
 def run(
     experiment: Experiment,
     settings: RunSettings,
     folder: Path,
+    domain: int,
     running: Callable[[], None] = lambda: None,
 ) -> bool:
-    """Run the nodes until the plant has finished; returns False if SIGINT or SIGTERM ended the run
-    early.
+    """Run the nodes in a DDS domain until the plant has finished. Returns False if SIGINT or
+    SIGTERM ended the run early.
 
     Writes `parameters.yaml` and `logs/` into `folder`. Calls `running` repeatedly once all nodes
-    are up. Raises NodeFailed if a node ends before the plant has finished, or if the plant cannot
-    continue. All nodes have ended when this returns or raises; the recorder ends last.
+    have started. Raises NodeFailed if a node exits before the plant has finished, or if the plant
+    cannot continue. All nodes have exited when this function returns or raises. The recorder exits
+    last.
     """
     file = folder / PARAMETERS
-    given = {"/**": {"ros__parameters": parameters(experiment, settings, folder)}}
-    file.write_text(yaml.safe_dump(given, sort_keys=False))
-    names = ["recorder"] * settings.record + ["plant", "tracker"] + ["display"] * settings.display
-    names += ["view"] * settings.view
+    node_parameters = {"/**": {"ros__parameters": parameters(experiment, settings, folder)}}
+    file.write_text(yaml.safe_dump(node_parameters, sort_keys=False))
+    # the recorder starts first, so it misses no message
+    names = ["recorder"] * settings.record + ["plant"]
+    names += ["tracker"] * (experiment.controller != EXTERNAL)
+    names += ["display"] * settings.display + ["view"] * settings.view
     nodes: dict[str, _Node] = {}
     with _signals_noticed() as interrupted:
         try:
             for name in names:
                 if not interrupted.is_set():
-                    nodes[name] = _Node(name, file, folder / LOGS)
+                    nodes[name] = _Node(name, file, folder / LOGS, domain)
             return _monitor(nodes, running, interrupted)
         finally:
             _end(nodes)
 
 
-def telling(
+def with_view_address(
     address: Callable[[str], None], folder: Path, running: Callable[[], None]
 ) -> Callable[[], None]:
-    """A function for `run` that calls `running`, and calls `address` once with the line that the
-    view in this folder has printed.
+    """Return a function for `run` that calls `running`. It also calls `address` once, with the
+    line that the view in this folder has printed.
     """
     unread_logs = [folder / LOGS / "view.log"]
 
-    def tell() -> None:
+    def run_once() -> None:
         for log in unread_logs:
-            line = next((one for one in log.read_text().splitlines() if "?token=" in one), "")
+            line = next((text for text in log.read_text().splitlines() if "?token=" in text), "")
             if line:
                 unread_logs.clear()
                 address(line)
         running()
 
-    return tell
+    return run_once
 
 
 def _monitor(
     nodes: dict[str, _Node], running: Callable[[], None], interrupted: threading.Event
 ) -> bool:
-    """Watch the nodes: True when the plant has ended well, False after an interruption; raises
-    NodeFailed.
+    """Watch the nodes. Returns True when the plant has exited normally, and False after an
+    interruption. Raises NodeFailed.
     """
     up = False
     while not interrupted.is_set():
         codes = {name: node.process.poll() for name, node in nodes.items()}
         for name, code in codes.items():
             node = nodes[name]
-            if code == STEP_FAILED:
-                raise NodeFailed(f"the {name} could not make a step", node.log, node.tail())
+            if code in REASONS:
+                # the exit code says why
+                raise NodeFailed(f"the {name} {REASONS[code]}", node.log, node.tail(), code)
+            # only the plant may exit, and only with code 0
             if code is not None and (code or name != "plant"):
                 raise NodeFailed(f"the {name} ended with exit code {code}", node.log, node.tail())
         if codes["plant"] is not None:
             return True
+        # a node has started when it has logged something; the display logs nothing
         up = up or all(
             node.log.stat().st_size for name, node in nodes.items() if name != "display"
         )
@@ -214,7 +249,7 @@ def _monitor(
 
 
 def _end(nodes: dict[str, _Node]) -> None:
-    """End all nodes, the recorder after the others."""
+    """Stop all nodes, the recorder after the others."""
     for group in (nodes.keys() - {"recorder"}, nodes.keys() & {"recorder"}):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             for name in group:
@@ -225,16 +260,18 @@ def _end(nodes: dict[str, _Node]) -> None:
 
 
 class _Node:
-    """A node's process in a session of its own, so that only this program passes a Ctrl-C on to
-    it, with stdout and stderr in `<folder>/<name>.log`.
+    """A node's process with stdout and stderr in `<folder>/<name>.log`. It runs in a separate
+    session, so only this program passes Ctrl-C on to it.
     """
 
-    def __init__(self, name: str, parameters: Path, folder: Path):
+    def __init__(self, name: str, parameters: Path, folder: Path, domain: int):
         folder.mkdir(exist_ok=True)
         self.log = folder / f"{name}.log"
         environment = {
+            # the user's environment comes later and may override this
             "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
             **os.environ,
+            dds_domain.VARIABLE: str(domain),
             PARENT: str(os.getpid()),
         }
         command = [
@@ -258,12 +295,12 @@ class _Node:
             )
 
     def tail(self) -> str:
-        """The last lines of the log, indented."""
+        """Return the last lines of the log, indented."""
         lines = self.log.read_text(errors="replace").splitlines()[-TAIL:]
         return "\n".join(f"    {line}" for line in lines) or "    (empty)"
 
     def ended_by(self, deadline: float) -> bool:
-        """Wait for the end of the process until `deadline` (monotonic time, s)."""
+        """Wait until the process has ended or until `deadline` (monotonic time, s)."""
         try:
             self.process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -273,13 +310,14 @@ class _Node:
 
 @contextmanager
 def _signals_noticed() -> Iterator[threading.Event]:
-    """In this context SIGINT and SIGTERM only set the event. They interrupt neither a start, after
-    which the process would be unknown, nor the end of the nodes.
+    """In this context, SIGINT and SIGTERM only set the event, unless they are ignored. They do not
+    interrupt the start of a node, because its process would be lost, or the shutdown of the nodes.
     """
     noticed = threading.Event()
     previous = {
         number: signal.signal(number, lambda *_: noticed.set())
         for number in (signal.SIGINT, signal.SIGTERM)
+        if signal.getsignal(number) != signal.SIG_IGN
     }
     try:
         yield noticed

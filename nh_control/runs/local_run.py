@@ -1,4 +1,4 @@
-"""The loop of the nodes in one process: states and commands pass by function calls."""
+"""The nodes' loop in one process. Function calls pass states and commands."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from nh_control.control.controller import ControllerFailed
 from nh_control.control.trackers import Tracker
 from nh_control.discrete.plant_steps import convert
 from nh_control.discrete.results import StepFailed
@@ -22,14 +23,14 @@ from nh_control.runs.simulation import ClosedLoop
 
 
 class LocalRun:
-    """A run in lock-step of a plant and a tracker in one process. It is inbox and output of a
-    `SimulationLoop`, and answers every published state at once, so that commands have the bits of
-    a run over topics.
+    """A run of a plant and a tracker in lock-step in one process. It is both the inbox and the
+    output of a `SimulationLoop`, and it answers every published state immediately. Commands are
+    therefore bitwise identical to those in a run over topics.
 
-    States pass through the codecs of `messages`, if the scenario has messages. A tracker that is
-    `sensed` gets the measurements of the plant's sensors instead. Without `feedback` the commands
-    are the reference's inputs, and zero forces after its end. `watch(k)` is called before step k;
-    the run ends if it returns True.
+    States pass through the codecs of `messages`, if the scenario has messages. With `sensed`, the
+    tracker receives the measurements of the plant's sensors instead. Without `feedback`, the
+    commands are the reference's inputs, followed by zero forces after the reference has ended.
+    `watch(k)` is called before step k; the run ends if it returns True.
     """
 
     def __init__(
@@ -50,12 +51,13 @@ class LocalRun:
         self._u, self._saturated = model.idle(tracker.target(0)), np.zeros(model.nu, dtype=bool)
         self._nodes: list[tuple[np.ndarray, ...]] = []
         self._rows: list[tuple[np.ndarray, ...]] = []
-        limits = plant.commanded(plant.dsys.system.input_bounds)
+        limits = plant.command_limits
         self._clock = StepClock(model.h)
         self._loop = SimulationLoop(
             plant,
             CommandValidator(
                 CommandNames(model.inputs),
+                # without feedback, the reference's inputs act even beyond the limits
                 limits if feedback else np.full_like(limits, np.inf) * [-1, 1],
                 self._clock,
             ),
@@ -66,17 +68,25 @@ class LocalRun:
         )
 
     def run(self) -> ClosedLoop:
-        """The result of the run; raises ValueError and ArithmeticError for numbers that are not
-        finite.
+        """Return the result of the run. Raises ValueError and ArithmeticError for numbers that are
+        not finite.
         """
-        self._loop.run()
-        failure, model, plant = self._loop.failure, self._model, self._plant.dsys
-        if failure is not None and not isinstance(failure, StepFailed):
+        failure: Exception | None
+        try:
+            self._loop.run()
+            failure = self._loop.failure
+        except ControllerFailed as of_controller:
+            failure = of_controller
+        model, plant = self._model, self._plant.dsys
+        # a failed step or controller only ends the run early; other errors are raised
+        if failure is not None and not isinstance(failure, StepFailed | ControllerFailed):
             raise failure
         states, errors, plant_states = map(np.array, zip(*self._nodes))
-        inputs, commands, saturated, before = (
-            np.array([row[i] for row in self._rows]).reshape(len(self._rows), n)
-            for i, n in enumerate((model.nu, model.nu, model.nu, plant.nx))
+        steps, motors = len(self._rows), self._plant.actuators.size
+        inputs, commands, saturated, before, forces, outputs = (
+            # reshape: a run without steps has arrays of shape (0, n)
+            np.array([row[i] for row in self._rows]).reshape(steps, n)
+            for i, n in enumerate((model.nu, model.nu, model.nu, plant.nx, model.nu, motors))
         )
         name = self._tracker.reference.name
         return ClosedLoop(
@@ -87,22 +97,29 @@ class LocalRun:
             plant.constraint_residuals(before, plant_states[1:]),
             None if failure is None else failure.at_step(len(inputs)),
             commands if self._plant.faults.are_present else None,
+            outputs if motors else None,
+            forces if motors else None,
+            self._plant.link,
         )
 
     # The inbox and the output of the loop --------------------------------------------------------
 
     def serve(self, timeout_s: float | None) -> bool:
-        """Nothing arrives between the calls of `publish`: raises RuntimeError for a wait."""
+        """Raise RuntimeError if the loop would wait, because nothing arrives between calls to
+        `publish`.
+        """
         if timeout_s == 0.0:
             return False
         raise RuntimeError(f"the loop waits for {self._loop.awaited or 'a request'}")
 
     def publish(self) -> None:
-        """Record the present state and the step that led there, and answer it."""
+        """Record the present state and the step that led to it, and answer it."""
         plant, k = self._plant, self._plant.step
         if k:
-            self._rows.append((plant.inputs, self._u, self._saturated, plant.before))
+            commands = plant.inputs, self._u, self._saturated
+            self._rows.append((*commands, plant.before, plant.forces, plant.actuators))
         x = self._state()
+        # x passed through the messages, but plant.state did not
         self._nodes.append((x, self._tracker.error(k, x), plant.state))
         if k == self._steps or self._watch(k):
             self.closed = True
@@ -111,11 +128,11 @@ class LocalRun:
             self._command(reference.inputs[k] if k < len(reference) else self._model.idle(x))
         elif plant.measured_step == k:
             self._answer(k)
-        else:  # the last command holds
+        else:  # the measurement was lost: the last command is held
             self._saturated = np.zeros_like(self._saturated)
 
     def _state(self) -> np.ndarray:
-        """The model's state (nx), as messages carry it."""
+        """Return the model's state (nx) as messages carry it."""
         if self._messages is None:
             return convert(self._plant.state, self._plant.dsys, self._model)
         return self._messages(self._plant.state)
@@ -129,7 +146,7 @@ class LocalRun:
             self._command(response.command.u)
 
     def _command(self, u: np.ndarray) -> None:
-        """Command the inputs u (nu); raises ValueError for those that the loop rejects."""
+        """Command the inputs u (nu). Raises ValueError if the loop rejects them."""
         stamp = self._clock.stamp(self._plant.step)
         reason = self._loop.command(self._model.inputs, u.tolist(), stamp)
         if reason is not None:
@@ -145,16 +162,23 @@ class LocalRun:
             self._messages.read(sent_q, sent_v, q, v)
 
     def changed(self) -> None:
-        """End when the loop ends."""
+        """Close the inbox once the loop is no longer running."""
         self.closed = self.closed or self._loop.mode is not Mode.RUNNING
 
     def missing(self) -> str:
-        """Return "": the run waits for no subscriber."""
+        """Return "", because the run waits for no subscriber."""
         return ""
 
+    def has_controller(self) -> bool:
+        """Return True, because `publish` answers."""
+        return True
+
+    def waits(self, text: str, over: bool) -> None:
+        """Do nothing, because nothing is awaited."""
+
     def late_subscribers(self) -> bool:
-        """Return False: nobody subscribes during the run."""
+        """Return False, because nobody subscribes during the run."""
         return False
 
     def placed(self) -> None:
-        """Do nothing: the run begins with the tracker's first step."""
+        """Do nothing, because the run begins with the tracker's first step."""

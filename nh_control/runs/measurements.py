@@ -10,7 +10,7 @@ import numpy as np
 from rosbags.highlevel import AnyReader, AnyReaderError
 from rosbags.typesys import Stores, get_typestore
 
-from nh_control.control.input_history import NANOSECONDS, InputHistory
+from nh_control.control.input_history import NANOSECONDS
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.runs.assembly import Assembly
 from nh_control.runs.decoding import RecordingError, StateDecoder, chosen, command, nanoseconds
@@ -24,12 +24,13 @@ START = "reference_start"
 class Measurements:
     """Measurements and commands of hardware.
 
-    Configurations q (n, nq) and velocities v (n, nw), NaN where they are not measured, have the
-    stamps `times_ns` (n) and were complete at `received_ns` (n). Inputs u (k, nu) were
+    Configurations q (n, nq) and velocities v (n, nw) have the stamps `times_ns` (n) and were
+    complete at `received_ns` (n). Values that were not measured are NaN. Inputs u (k, nu) were
     sent at `sent_ns` (k), in answer to the states with the stamps `answered_ns` (k). References
     started at the stamps `started_ns` (m), if the tracker reported them.
 
-    The recorder's clock gives the times received and sent; the stamps must be of the same clock.
+    The times `received_ns` and `sent_ns` are on the recorder's clock. The stamps must be on the
+    same clock.
     """
 
     times_ns: np.ndarray
@@ -46,7 +47,7 @@ class Measurements:
 
     @property
     def moving(self) -> np.ndarray:
-        """The rows (n) with all velocities."""
+        """Whether all velocities were measured, for each row (n)."""
         return ~np.isnan(self.v).any(axis=1)
 
     @property
@@ -54,21 +55,14 @@ class Measurements:
         """Times (n) since the first measurement."""
         return (self.times_ns - self.times_ns[0]) / NANOSECONDS
 
-    def inputs(
-        self, idle: np.ndarray, actuation_s: float = 0.0
-    ) -> list[list[tuple[np.ndarray, float]]]:
-        """The inputs that acted between each two measurements, `actuation_s` after they were sent,
-        with their times in s; `idle` (nu) before the first one.
-        """
-        history, delay = InputHistory(idle, kept=None), round(actuation_s * NANOSECONDS)
-        for time_ns, u in zip(self.sent_ns.tolist(), self.u):
-            history.add(time_ns + delay, u)
-        times = self.times_ns.tolist()
-        return [list(history.between(*pair)) for pair in zip(times, times[1:])]
 
-
-def read(folder: Path, scenario: Scenario, model: DiscreteSystem) -> Measurements:
-    """Read the messages since the stamps last jumped back; raises RecordingError."""
+def read(
+    folder: Path, scenario: Scenario, model: DiscreteSystem, partly: bool = False
+) -> Measurements:
+    """Read the messages recorded since the stamps last jumped back. With `partly`, some of the
+    robot's joints or bodies may be missing from all messages; their coordinates are NaN. Raises
+    RecordingError.
+    """
     decoder, messages = StateDecoder(scenario, model.system.space), []
     try:
         with AnyReader([folder], default_typestore=get_typestore(Stores.LATEST)) as bag:
@@ -76,12 +70,15 @@ def read(folder: Path, scenario: Scenario, model: DiscreteSystem) -> Measurement
             for connection, received_ns, data in bag.messages():
                 if connection.topic in names:
                     message = bag.deserialize(data, connection.msgtype)
+                    # decode all messages first, because the spread depends on the rates of all
+                    # parts
                     messages.append((names[connection.topic], message, received_ns))
     except (AnyReaderError, OSError) as error:
         raise RecordingError(f"{folder}: {error}") from error
-    collected = _Collected(decoder, model, _spread_s(decoder, messages, model.h))
-    for one in messages:
-        collected.add(*one)
+    spread_s = _spread_s(decoder, messages, model.h)
+    collected = _Collected(decoder, model, spread_s, _parts(decoder, messages) if partly else None)
+    for topic, message, received_ns in messages:
+        collected.add(topic, message, received_ns)
     if len(collected.states) < 2:
         raise RecordingError(
             f"{folder}: {len(collected.states)} states of {scenario.name}, on the topics "
@@ -90,27 +87,47 @@ def read(folder: Path, scenario: Scenario, model: DiscreteSystem) -> Measurement
     return collected.measurements()
 
 
+def _parts(decoder: StateDecoder, messages: list[tuple[str, Any, int]]) -> set[str]:
+    """Return the parts of a state that are in the messages."""
+    return {
+        part
+        for topic, message, _ in messages
+        if topic in decoder.topics
+        for part in decoder.parts(topic, message)
+    }
+
+
 def _spread_s(decoder: StateDecoder, messages: list[tuple[str, Any, int]], h: float) -> float:
-    """Largest distance of the stamps of a state's parts: a step of h s, and less than half of the
-    longest time between two messages of a part, so that after a loss a part is not combined with
-    the next message of another part.
+    """Return the maximum time (s) between the stamps of a state's parts. It is one step of h s,
+    but at most half of the longest message period of any part. After a loss, a part is therefore
+    not combined with the next message of another part.
     """
     stamps: dict[str, list[int]] = {}
     for topic, message, _ in messages:
         for part in decoder.parts(topic, message) if topic in decoder.topics else ():
             stamps.setdefault(part, []).append(nanoseconds(message.header.stamp))
+    # the median ignores lost messages
     periods = [float(np.median(np.diff(times))) for times in stamps.values() if len(times) > 1]
     return min(h, max(periods, default=np.inf) / 2 / NANOSECONDS)
 
 
 class _Collected:
-    """Puts messages of different stamps, up to `spread_s` apart, together."""
+    """Combines messages with stamps up to `spread_s` apart into states. A state contains all
+    parts, or only `parts` and NaN for the others.
+    """
 
-    def __init__(self, decoder: StateDecoder, model: DiscreteSystem, spread_s: float):
-        space = model.system.space
+    def __init__(
+        self,
+        decoder: StateDecoder,
+        model: DiscreteSystem,
+        spread_s: float,
+        parts: set[str] | None = None,
+    ):
+        space, complete = model.system.space, parts is None or len(parts) == decoder.n_parts
         self.decoder, self._inputs = decoder, model.inputs
-        self._assembly = Assembly(self.decoder.n_parts, spread_s)
-        self._origin = space.origin
+        self._assembly = Assembly(decoder.n_parts if parts is None else len(parts), spread_s)
+        # coordinates that no message contains stay NaN
+        self._origin = space.origin if complete else np.full(space.nq, np.nan)
         self._q, self._v = self._origin.copy(), np.zeros(space.nw)
         self.states: list[tuple[int, int, np.ndarray, np.ndarray]] = []
         self._commands: list[tuple[int, int, list[float]]] = []
@@ -118,7 +135,7 @@ class _Collected:
 
     def add(self, topic: str, message: Any, received_ns: int) -> None:
         if topic == START:
-            stamp = nanoseconds(message)  # one before a later one is of another run
+            stamp = nanoseconds(message)  # starts with later stamps belong to an earlier run
             self._started = [*(time for time in self._started if time < stamp), stamp]
             return
         stamp = nanoseconds(message.header.stamp)
@@ -127,6 +144,7 @@ class _Collected:
                 self._commands.append((received_ns, stamp, u))
             return
         parts = self.decoder.parts(topic, message)
+        # the stamps have jumped back, and only the last run counts
         if self._assembly.add(parts, stamp):
             self.states.clear()
             self._commands.clear()

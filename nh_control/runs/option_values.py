@@ -1,16 +1,18 @@
-"""Options of plant and predictive tracker from the settings of a run, and back."""
+"""Converts a run's settings to the options of the plant and the predictive tracker, and back."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
 
-from nh_control.runs.settings import LQR, MPC, RunSettings
+from nh_control.runs.settings import MPC, RunSettings
 from nh_control.scenarios import MpcOptions, PlantOptions, disturbance, fault
 
 
 def plant_options(settings: RunSettings) -> PlantOptions:
-    """The differences between plant and model; raises UnknownName, ValueError."""
+    """Return the differences between the plant and the model. Raises UnknownName and
+    ValueError.
+    """
     return PlantOptions(
         integrator=settings.plant.integrator,
         substeps=settings.plant.substeps,
@@ -21,15 +23,15 @@ def plant_options(settings: RunSettings) -> PlantOptions:
 
 
 def mpc_options(settings: RunSettings) -> MpcOptions | None:
-    """The options of the predictive tracker, None of LQR."""
-    return None if settings.controller == LQR else MpcOptions.of(asdict(settings.mpc))
+    """Return the options of the predictive tracker, or None for other controllers."""
+    return MpcOptions.of(asdict(settings.mpc)) if settings.controller == MPC else None
 
 
 def values_of(options: PlantOptions, mpc: MpcOptions | None) -> dict[str, Any]:
-    """The settings that these options stand for, by name."""
+    """Return, by name, the settings that correspond to the given options."""
+    # the inverse of `plant_options` and `mpc_options`
     values = {} if mpc is None else asdict(mpc)
     return {
-        "controller": LQR if mpc is None else MPC,
         **{f"mpc.{name}": value for name, value in values.items()},
         "plant.integrator": options.integrator,
         "plant.substeps": options.substeps,

@@ -1,4 +1,4 @@
-"""The declared outputs of the plant over a run."""
+"""The plant's declared outputs in a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nh_control.discrete.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class OutputValues:
-    """Values (N + 1, ny) of the outputs at the nodes of a run, by name, with their units."""
+    """Values (N + 1, ny) of the outputs at the nodes of a run, with their names and units."""
 
     names: tuple[str, ...]
     units: tuple[str, ...]
@@ -21,7 +21,7 @@ class OutputValues:
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        """The arrays of the outputs by their names in results; empty without outputs."""
+        """The output arrays by their names in results; empty without outputs."""
         if not self.names:
             return {}
         return {
@@ -34,14 +34,15 @@ class OutputValues:
 def outputs_of(
     plant: DiscreteSystem, model: DiscreteSystem, path: Trajectory, external: np.ndarray
 ) -> OutputValues:
-    """Outputs of the plant, with its parameters and its `external` forces (N, k), at every node of
-    the model's path, under the inputs of the step that led there; at the first node under the
-    inputs of the step from there.
+    """Return the plant's outputs at every node of the model's path, for the plant's parameters and
+    the `external` forces (N, k). The outputs depend on the inputs in the step before the node or,
+    at the first node, in the step after it.
     """
     if not plant.system.outputs:
         return OutputValues((), (), np.empty((len(path.states), 0)))
     outputs = plant.outputs()
     inputs = [with_external(plant, u, w) for u, w in zip(path.inputs, external)]
+    # a run without steps
     inputs = inputs or [np.zeros(plant.nu)]
     rows = [
         outputs.values(model.configuration(x), model.velocity(x), inputs[max(0, k - 1)])

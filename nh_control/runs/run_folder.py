@@ -1,4 +1,4 @@
-"""The experiment of a run in a folder of `nh_control run`."""
+"""Loads the experiment of a run from a folder that `nh_control run` wrote."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ WRITTEN = ("scenario", "reference", "step_s", "lockstep", "duration_s")
 
 @dataclass(frozen=True)
 class Run:
-    """A run of plant and tracker: its experiment, without its injected `faults`, and whether it
-    was in lock-step.
+    """A run of a plant and a tracker: its experiment without the injected `faults`, and whether
+    the run was in lock-step.
     """
 
     experiment: Experiment
@@ -29,27 +29,30 @@ class Run:
 
 
 def is_run(folder: Path) -> bool:
-    """Whether the folder is one that `nh_control run` has made."""
+    """Whether `nh_control run` wrote this folder."""
     return (folder / PARAMETERS).is_file()
 
 
 def recording(folder: Path) -> Path:
-    """The recording in the folder of a run, or else the folder itself."""
+    """Return the recording in the folder of a run, or the folder itself if it has none."""
     inner = folder / RECORDING
     return inner if inner.is_dir() else folder
 
 
 def load(folder: Path) -> Run:
-    """The run in a folder, from the parameters of its nodes; raises RecordingError if
-    `nh_control run` did not write them, and as `Experiment.make` does.
+    """Load the run in a folder from the parameters of its nodes. Raises RecordingError if
+    `nh_control run` did not write them, and the same errors as `Experiment.make`.
     """
     file = folder / PARAMETERS
     try:
-        p = yaml.safe_load(file.read_text())["/**"]["ros__parameters"]
-        if missing := [name for name in WRITTEN if name not in p]:
+        parameters = yaml.safe_load(file.read_text())["/**"]["ros__parameters"]
+        if missing := [name for name in WRITTEN if name not in parameters]:
             raise KeyError(*missing)
-        settings = RunSettings.of(p)
+        settings = RunSettings.of(parameters)
     except (KeyError, TypeError, AttributeError, yaml.YAMLError) as error:
-        raise RecordingError(f"{file} is not of a run by `nh_control run`: {error!r}") from error
+        raise RecordingError(
+            f"{file} does not belong to a run of `nh_control run`: {error!r}"
+        ) from error
+    # the recorded measurements already contain the effect of the faults
     experiment = build(replace(settings, fault=[]))
     return Run(experiment, settings.lockstep, tuple(settings.fault))

@@ -1,4 +1,4 @@
-"""Reads the results of a run from files, with their scenario."""
+"""Reads the results of a run and its scenario from files."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ EARLIER = {
     "disturbances": "disturb",
     "faults": "fault",
 }
-"""Names of settings in results of the last release, and their present ones."""
+"""Names of settings in results from the last release, with their present names."""
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A run of a scenario with the arrays and the description that `Result.save` writes; without a
-    description only the arrays are known.
+    """A run of a scenario with the arrays and the description that `Result.save` writes. Without a
+    description, only the arrays are known.
     """
 
     scenario: Scenario
@@ -47,41 +47,43 @@ class Stored:
 
     @staticmethod
     def of(result: Result) -> Stored:
-        """A run that has just been made."""
+        """Return a run that has just ended."""
         return Stored(result.experiment.scenario, result.arrays, result.description)
 
     @property
     def reference(self) -> str:
-        """The reference's name, "" where it is not known."""
+        """The name of the reference, "" if unknown."""
         return self.description.get("reference", "")
 
     @property
     def settings(self) -> RunSettings:
-        """The settings of the run; files of earlier versions name some of them differently."""
-        given = {EARLIER.get(name, name): value for name, value in self.description.items()}
-        if given.pop("mpc", None):
-            given |= {"mpc": self.description["mpc"]}
-            given.setdefault("controller", MPC)
-        return RunSettings.of({**given, **given.pop("origin", {})})
+        """The settings of the run. Files from earlier versions have other names for some of
+        them.
+        """
+        values = {EARLIER.get(name, name): value for name, value in self.description.items()}
+        if values.pop("mpc", None):
+            values |= {"mpc": self.description["mpc"]}
+            values.setdefault("controller", MPC)
+        return RunSettings.of({**values, **values.pop("origin", {})})
 
     @property
     def options(self) -> PlantOptions:
-        """The options of the plant: where it differs from the model."""
+        """The options of the plant: its differences from the model."""
         return plant_options(self.settings)
 
     @property
     def parameters(self) -> Any:
-        """Physical parameters of the plant."""
+        """The plant's physical parameters."""
         return self.scenario.plant_parameters(self.options)
 
     @property
     def result(self) -> Result:
-        """The run as it was made; raises ValueError without a description."""
+        """The run as it was simulated. Raises ValueError without a description."""
         description, arrays = self.description, self.arrays
         if not {"perturb", "perturbation"} & description.keys():
             raise ValueError(
-                f"the results of {self.scenario.name} are without the settings of the run: make "
-                "the run again with this version"
+                f"the results of {self.scenario.name} do not contain the settings of the run: "
+                "repeat the run with this version"
             )
         experiment = build(self.settings, self.scenario)
         opened = arrays.get("open_loop_states")
@@ -95,7 +97,7 @@ class Stored:
         )
 
     def _loop(self, e: Experiment, states: np.ndarray, errors: np.ndarray) -> ClosedLoop:
-        """The run, or its open loop, which may have ended earlier."""
+        """Return the run, or its open loop, which may have ended earlier."""
         steps, a, model = len(states) - 1, self.arrays, e.model
         name = e.tracker.reference.name
         return ClosedLoop(
@@ -107,14 +109,16 @@ class Stored:
             a["energy"][: steps + 1],
             a["constraint"][:steps],
             commands=a.get("commands"),
+            motors=a.get("motors"),
+            forces=a.get("forces"),
         )
 
 
 def stored(path: Path, scenario: str = "") -> Stored:
-    """The run in a folder, a results.npz, or a recording. A recording belongs to the run of its
-    folder, or to `scenario` and its first reference.
+    """Read the run in a folder, a results.npz, or a recording. A recording belongs to the run in
+    its folder, or to `scenario` and its first reference.
 
-    Raises FileNotFoundError, ValueError for files without a run, RecordingError, UnknownName.
+    Raises FileNotFoundError, ValueError for files without a run, RecordingError and UnknownName.
     """
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; {REMEDY}")
@@ -123,16 +127,17 @@ def stored(path: Path, scenario: str = "") -> Stored:
     folder = path if path.is_dir() else path.parent
     if (folder / RESULTS).is_file() and path.suffix != ".mcap":
         return _of_npz(folder / RESULTS, scenario)
+    # a recording is in the folder of its run
     home = next((f for f in (folder, folder.parent) if run_folder.is_run(f)), None)
     recorded = run_folder.recording(folder)
     if not recorded.is_dir() or not any(recorded.glob("*.mcap")):
-        raise ValueError(f"{path} holds no run; {REMEDY}")
+        raise ValueError(f"{path} contains no run; {REMEDY}")
     if home is not None:
         experiment = run_folder.load(home).experiment
     elif scenario:
         experiment = Experiment.make(scenarios.get(scenario))
     else:
-        raise ValueError(f"{path} does not say of which scenario it is: add --scenario NAME")
+        raise ValueError(f"{path} does not name its scenario: add --scenario NAME")
     return _of_recording(recorded, experiment)
 
 
@@ -154,9 +159,11 @@ def _of_npz(file: Path, name: str) -> Stored:
         raise ValueError(f"{file} has no {', '.join(missing)}; {REMEDY}")
     text = arrays.pop("description", None)
     if text is None and not name:
-        raise ValueError(f"{file} does not say of which scenario it is: add --scenario NAME")
+        raise ValueError(f"{file} does not name its scenario: add --scenario NAME")
     description = {} if text is None else json.loads(str(text))
+    # the user's choice takes precedence over the file's
     origin = {"scenario": name} if name else description.get("origin", description)
     scenario = scenarios.of_origin(origin)
+    # files from earlier versions lack it
     arrays.setdefault("reference_energy", np.full(len(arrays["times"]), np.nan))
     return Stored(scenario, arrays, description)

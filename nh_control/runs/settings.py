@@ -1,41 +1,46 @@
-"""The settings of a run, declared once. Options of the command, parameters of nodes, launch
-arguments, the settings of a study, and the files of a run follow from these fields.
+"""The settings of a run, declared once. Command options, node parameters, launch arguments, study
+settings, and the files of a run are derived from these fields.
 
-A setting has one name, that of the node's parameter, with a dot after its group: `mpc.horizon_s`.
-Its option (`--mpc-horizon`) and its name in a study (`mpc_horizon`) leave the unit out.
+A setting has the name of the node parameter, with a dot after its group, as in `mpc.horizon_s`.
+Its option (`--mpc-horizon`) and its name in a study (`mpc_horizon`) omit the unit.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar
 
 from nh_control.mechanics.parameters import NODES, PROCESS, Declaration, declared, setting
 
-LQR, MPC = "lqr", "mpc"
+LQR, MPC, EXTERNAL = "lqr", "mpc", "external"
 AUTO = "auto"
-"""Stands for the constraints of the reference."""
+"""The value that selects the constraints of the reference."""
 GROUPS = ("plant", "mpc")
-ORIGIN = ("scenario", "urdf", "base", "accept_any_inertia", "wheels")
-"""Settings that say what the scenario is."""
+ROBOT = ("urdf", "base", "accept_any_inertia", "wheels")
+"""Settings for the robot in the scenario urdf."""
+ORIGIN = ("scenario", *ROBOT, "autopilot")
+"""Settings that determine the scenario."""
 
 
 class _Group:
-    """A dataclass of settings that checks its values; raises ValueError."""
+    """A dataclass of settings that checks its values. Raises ValueError."""
 
     prefix: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         for entry in _of_group(self.prefix):
             name = entry.name.removeprefix(self.prefix)
+            # the dataclass is frozen: store the checked value without its guard
             object.__setattr__(self, name, entry.check(getattr(self, name)))
 
 
 @dataclass(frozen=True)
 class PlantSettings(_Group):
-    """How the simulated plant differs from the tracker's model."""
+    """Differences between the simulated plant and the tracker's model."""
 
     prefix: ClassVar[str] = "plant."
 
@@ -55,18 +60,22 @@ class MpcSettings(_Group):
     prefix: ClassVar[str] = "mpc."
 
     horizon_s: float = setting(
-        0.0, "how far it plans", unit="s", at_least=0.0, by_default="the scenario's horizon"
+        0.0,
+        "time that mpc plans ahead",
+        unit="s",
+        at_least=0.0,
+        by_default="the scenario's horizon",
     )
     iterations: int = setting(3, "interior-point iterations in a step", at_least=1)
     constraints: list[str] = setting(
         [AUTO],
-        "names of the scenario's constraints that it keeps; auto are those of the reference, "
-        "empty is none",
+        "names of the scenario's constraints that mpc satisfies; auto selects those of the "
+        "reference, empty none",
     )
     late: float = setting(
-        0.0, "share of plans that count as late, to see what becomes of the motion", at_least=0.0
+        0.0, "share of the plans of mpc that count as late, to study their effect", at_least=0.0
     )
-    seed: int = setting(0, "seed with which these are drawn", at_least=0)
+    seed: int = setting(0, "seed of the random choice of late plans", at_least=0)
 
 
 @dataclass(frozen=True)
@@ -89,19 +98,27 @@ class RunSettings(_Group):
         choices=("fixed", "floating"),
     )
     accept_any_inertia: bool = setting(
-        False, "use inertias of that robot that no body can have as they are"
+        False, "accept inertias of that robot that no rigid body can have"
     )
     wheels: str = setting(
         "",
         "links of that robot that roll on the ground without slipping, LINK,LINK:sideways,"
-        "LINK:all: those behind a colon slip sideways or in all directions",
+        "LINK:all: those with :sideways or :all may slip sideways or in all directions",
+    )
+
+    autopilot: str = setting(
+        "",
+        "flight controller of the craft in the scenario, betaflight, px4 or ardupilot, with "
+        "options KIND:NAME=VALUE,... of rotor1, rotor2, ... (fractions of thrust), noise (a "
+        "factor), seed, host, port, isolated (0 or 1), setpoints (rates, from our outer loop, or "
+        "position, from the reference, for the outer loop of px4 and ardupilot)",
     )
 
     # Reference and model
     reference: str = setting(
         "",
         "motion to track: one of the scenario's references, a joint trajectory, FILE.csv or "
-        "FILE.yaml, or free[:NAME=VALUE,...], without forces from these coordinates and "
+        "FILE.yaml, or free[:NAME=VALUE,...], a motion without forces from these coordinates and "
         "velocities",
         by_default="the scenario's first",
         changeable=True,
@@ -122,7 +139,7 @@ class RunSettings(_Group):
         by_default="the scenario's",
     )
     model_parameters: Mapping[str, Any] = setting(
-        {}, "physical parameter of the model, and of a plant without its own"
+        {}, "physical parameter of the model, and of a plant with no value of its own"
     )
 
     # Tracker
@@ -131,9 +148,10 @@ class RunSettings(_Group):
     )
     controller: str = setting(
         LQR,
-        "tracker: lqr, linear feedback; or mpc, which plans ahead within the limits of inputs and "
-        "the scenario's constraints in every step",
-        choices=(LQR, MPC),
+        "controller: lqr, linear feedback; mpc, which plans ahead in every step within the limits "
+        "of inputs and the scenario's constraints; a controller in Python, path/to/file.py:NAME "
+        "or module:NAME; or external, a process that answers the states of nodes with "
+        "joint_commands",
     )
     mpc: MpcSettings = field(default_factory=MpcSettings)
     weight_factors: Mapping[str, Any] = setting(
@@ -144,8 +162,8 @@ class RunSettings(_Group):
     # Sensors
     estimate: str = setting(
         "state",
-        "states that the tracker gets: the plant's, or what a filter makes of the measurements of "
-        "the scenario's sensors alone",
+        "states that the tracker receives: the plant's, or the estimates of a filter from the "
+        "measurements of the scenario's sensors alone",
         choices=("state", "sensors"),
     )
 
@@ -169,20 +187,37 @@ class RunSettings(_Group):
     )
 
     # Pacing of nodes
+    answer_timeout_s: float = setting(
+        0.0,
+        "end the run if no command answers a state within this wall time",
+        unit="s",
+        at_least=0.0,
+        by_default="30 s for an external controller, unlimited for others",
+        only=NODES,
+    )
     speed_factor: float = setting(
         1.0,
-        "simulated seconds per wall second; 1 is real time, 0 = as fast as possible",
+        "simulated seconds per wall second; 1 is real time, 0 means as fast as possible",
         at_least=0.0,
         changeable=True,
         only=NODES,
     )
     lockstep: bool = setting(
         False,
-        "wait, at every step, for the command that answers its state; the tracker, for every plan",
+        "in each step, wait for the command that answers its state, and in the tracker for every "
+        "plan",
         only=NODES,
     )
 
-    # Nodes beside plant and tracker
+    domain: int = setting(
+        -1,
+        "DDS domain of the nodes, which rviz or your nodes may join; -1 is the one in "
+        "ROS_DOMAIN_ID, or else one that no other run on this machine uses, which is printed",
+        at_least=-1,
+        only=NODES,
+    )
+
+    # Nodes next to plant and tracker
     display: bool = setting(
         True, "also run the display node: markers for rviz and Foxglove", only=NODES
     )
@@ -197,6 +232,16 @@ class RunSettings(_Group):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.controller not in (LQR, MPC, EXTERNAL) and not is_user_controller(self.controller):
+            raise ValueError(
+                f"'controller' must be lqr, mpc, external, path/to/file.py:NAME or module:NAME, "
+                f"got {self.controller!r}{_suggestion(self.controller)}"
+            )
+        if self.integral and self.controller not in (LQR, MPC):
+            raise ValueError(
+                f"'integral' is for lqr and mpc: the controller {self.controller} must estimate a "
+                "disturbance itself"
+            )
         if self.controller != MPC and self.mpc != MpcSettings():
             raise ValueError(
                 "options of mpc are for the predictive tracker: add --controller mpc, or "
@@ -204,30 +249,61 @@ class RunSettings(_Group):
             )
 
     def __getitem__(self, name: str) -> Any:
-        """The value of the setting of this name."""
-        group, _, own = name.rpartition(".")
-        return getattr(getattr(self, group) if group else self, own)
+        """Return the value of the setting with this name."""
+        group, _, field_name = name.rpartition(".")
+        return getattr(getattr(self, group) if group else self, field_name)
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> RunSettings:
-        """The settings with these values by name, such as `mpc.horizon_s`, or nested as `to_dict`
-        returns them, and defaults else. Other names do not count, nor do empty texts of lists.
-        Lists of numbers become tuples.
+        """Return the settings with the given values. The values are given by name, such as
+        `mpc.horizon_s`, or nested, as `to_dict` returns them. Other settings have their default
+        values. Unknown names and empty texts in lists are ignored. Lists of numbers become tuples.
         """
+        # both spellings: {"mpc": {"late": ...}} and "mpc.late"
         nested = {group: dict(values.get(group, {})) for group in GROUPS}
-        own = {name: value for name, value in values.items() if name not in GROUPS}
-        for name in [name for name in own if name.partition(".")[0] in GROUPS]:
+        ungrouped = {name: value for name, value in values.items() if name not in GROUPS}
+        for name in [name for name in ungrouped if name.partition(".")[0] in GROUPS]:
             group, _, inner = name.partition(".")
-            nested[group][inner] = own.pop(name)
+            nested[group][inner] = ungrouped.pop(name)
         return RunSettings(
             plant=PlantSettings(**_known(PlantSettings, nested["plant"])),
             mpc=MpcSettings(**_known(MpcSettings, nested["mpc"])),
-            **_known(RunSettings, own),
+            **_known(RunSettings, ungrouped),
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values by name, nested, as JSON and YAML store them."""
+        """Return plain values by name, nested, as JSON and YAML store them."""
         return asdict(self)
+
+
+def is_user_controller(controller: str) -> bool:
+    """Whether this is a controller in a file or module rather than one of nh_control."""
+    place, colon, name = controller.rpartition(":")
+    return bool(place and colon and name.isidentifier())
+
+
+def _suggestion(file: str) -> str:
+    """Return the names of a file's controllers as the end of a sentence, or "". The code is not
+    executed.
+    """
+    path = Path(file).expanduser()
+    if path.suffix != ".py" or not path.is_file():
+        return ""
+    try:
+        # parse instead of import, which would execute the user's code
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):
+        return ""
+    names = [
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        and any(
+            isinstance(method, ast.FunctionDef) and method.name == "command"
+            for method in node.body
+        )
+    ]
+    return f", such as {' or '.join(f'{file}:{name}' for name in names)}" if names else ""
 
 
 SETTINGS: Mapping[str, Declaration] = {entry.name: entry for entry in declared(RunSettings)}
@@ -235,12 +311,33 @@ SETTINGS: Mapping[str, Declaration] = {entry.name: entry for entry in declared(R
 
 
 def short_name(entry: Declaration) -> str:
-    """The name of a setting in a study, and with dashes of its option: without the unit, and for
-    one value of several: `mpc.horizon_s` is `mpc_horizon`, `mpc.constraints` `mpc_constraint`.
+    """Return the name of a setting in a study. Written with dashes, this name is also that of the
+    option. The unit is omitted, and a list of values has a name in the singular: `mpc_horizon` for
+    `mpc.horizon_s`, `mpc_constraint` for `mpc.constraints`.
     """
     name = entry.name.removesuffix("_s") if entry.unit == "s" else entry.name
     several = entry.is_list or isinstance(entry.value, Mapping)
     return (name.removesuffix("s") if several else name).replace(".", "_")
+
+
+def option_words(entry: Declaration, value: Any) -> list[str]:
+    """Return the command-line words that set the option of a setting to a value."""
+    name = short_name(entry).replace("_", "-")
+    if isinstance(value, bool):
+        # only a setting that is true by default has an option that switches it off
+        return [f"--{name}"] if value else [f"--no-{name}"] * bool(entry.value)
+    texts = list(value) if isinstance(value, (list, tuple)) else [str(value)]
+    if isinstance(value, Mapping):
+        texts = [
+            f"{key}={','.join(map(repr, number)) if isinstance(number, tuple) else repr(number)}"
+            for key, number in value.items()
+        ]
+    # a text with a leading minus would be taken for an option
+    return [
+        word
+        for text in texts
+        for word in ([f"--{name}={text}"] if text.startswith("-") else [f"--{name}", text])
+    ]
 
 
 OPTIONS: Mapping[str, Declaration] = {
@@ -250,20 +347,20 @@ OPTIONS: Mapping[str, Declaration] = {
     and entry.only != NODES
     and not isinstance(entry.value, Mapping)
 }
-"""The options of `nh_control simulate` that a study fixes or varies, by their names there; several
-texts have spaces between them.
+"""The options of `nh_control simulate` that a study fixes or varies, by their names in the study.
+The texts in a list are separated by spaces.
 """
 
 
 @cache
 def _of_group(prefix: str) -> tuple[Declaration, ...]:
-    """The settings of a group itself, by their prefix."""
+    """Return the settings of the group with the given prefix, without those of nested groups."""
     of_prefix = [entry for entry in SETTINGS.values() if entry.name.startswith(prefix)]
     return tuple(entry for entry in of_prefix if "." not in entry.name.removeprefix(prefix))
 
 
 def _known(group: type[_Group], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of the group's settings; lists of numbers in its mappings as tuples."""
+    """Return the values of the group's settings. Lists of numbers in mappings become tuples."""
     names = {entry.name.removeprefix(group.prefix) for entry in _of_group(group.prefix)}
     return {name: _plain(value) for name, value in values.items() if name in names}
 

@@ -1,4 +1,6 @@
-"""The summary of a run: as plain values for machines, as a table for people."""
+"""The summary of a run: all its numbers for programs, and a page of the most important numbers
+for people, without residuals and condition numbers.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from nh_control.mechanics.parameters import declarations
 from nh_control.mechanics.states import has_rotations, rotation_problem
 from nh_control.runs.contacts import contact_numbers, contact_text
 from nh_control.runs.experiment import Result
-from nh_control.runs.kept_constraints import kept_constraints
+from nh_control.runs.settings import EXTERNAL, LQR
 from nh_control.runs.simulation import ClosedLoop
 from nh_control.scenarios.error_metrics import error_unit, input_units
 from nh_control.scenarios.sensor import SENSORS
@@ -24,14 +26,16 @@ if TYPE_CHECKING:
 
 STOPPED, TURNED = "stopped early", "half a turn"
 TOLERATED = 1e-6
-"""Violations up to this size are ignored."""
+"""Constraint violations up to this size are ignored."""
 ROUND_OFF = 1e13
-"""Ratio of errors below which the smaller one is round-off."""
+"""Ratio of errors above which the smaller error counts as round-off."""
 
 
-@np.errstate(over="ignore")  # of numbers that are far away sizes are infinite
+@np.errstate(over="ignore")  # errors of a diverged run may be infinite
 def summarize(result: Result) -> dict:
-    """Summary of a run in plain values, SI units; None for numbers that do not exist."""
+    """Return a summary of a run as plain values in SI units. Numbers that do not exist are
+    None.
+    """
     e, loop = result.experiment, result.loop
     trajectory = loop.trajectory
     return {
@@ -43,6 +47,7 @@ def summarize(result: Result) -> dict:
         "plant_parameters": _values(e.plant_parameters),
         "reference": e.tracker.reference.name,
         "reference_steps": len(e.tracker.reference),
+        "controller": e.controller,
         "integral": e.integral,
         "mpc": None
         if e.mpc is None
@@ -77,6 +82,8 @@ def summarize(result: Result) -> dict:
             "reference_final": float(e.model.energy(result.targets[-1])),
         },
         "wall_s": result.wall_s,
+        "autopilot": e.settings.autopilot,
+        "link": loop.link,
         "ros": result.ros,
     }
 
@@ -86,8 +93,8 @@ def _values(parameters: Any) -> dict[str, Any]:
 
 
 def _error(result: Result) -> dict:
-    """Tracking error at the start, at the end and the largest one: of the whole configuration
-    (norm over m and rad), by its parts, and in open loop.
+    """Return the initial, final and largest tracking errors: those of the whole configuration
+    (norm over m and rad), those of its parts, and those in open loop.
     """
     e, total = result.experiment, result.configuration_error()
     opened = None if result.open_loop is None else result.configuration_error(result.open_loop)
@@ -98,12 +105,14 @@ def _error(result: Result) -> dict:
         "final": float(total[-1]),
         "largest": float(total.max()),
         "rms": float(np.sqrt(np.mean(total**2))),
+        # a reduction is defined only for finite errors that are not zero
         "reduction": float(total[0] / total[-1]) if total[0] and 0 < total[-1] < np.inf else None,
         "parts": {
             part.name: {"unit": part.unit, **_extent(part.values)} for part in result.error_parts
         },
         "open_loop_final": float(opened[-1]) if opened is not None and not failed else None,
         "open_loop_stopped": failed,
+        "open_loop_steps": None if result.open_loop is None else len(result.open_loop.trajectory),
         "without_faults": None
         if result.without_faults is None
         else _extent(result.configuration_error(result.without_faults)),
@@ -111,7 +120,7 @@ def _error(result: Result) -> dict:
 
 
 def _stopped(loop: ClosedLoop) -> str | None:
-    """The reason why a loop ended early, None if it did not."""
+    """Return the reason why a loop ended early, or None."""
     return None if loop.failure is None else str(loop.failure)
 
 
@@ -125,8 +134,8 @@ def _extent(values: np.ndarray) -> dict[str, float]:
 
 
 def _monitored(result: Result) -> dict:
-    """Smallest value of every monitored output, and the number of steps with values below the
-    minimum.
+    """Return the smallest value of every monitored output, and the number of steps with values
+    below the minimum.
     """
     monitor = result.experiment.scenario.monitor
     if monitor is None or not len(result.loop.trajectory):
@@ -140,19 +149,19 @@ def _monitored(result: Result) -> dict:
 
 
 def _constraints(result: Result) -> dict:
-    """Smallest margin of every constraint, and the number of steps in which it is violated."""
+    """Return the smallest margin of each constraint, and the number of steps that violate it."""
     return {
         name: {
-            "margin_min": float(kept.margins.min()),
-            "steps_violated": int((kept.margins < -TOLERATED).sum()),
-            "unit": kept.unit,
+            "margin_min": float(constraint.margins.min()),
+            "steps_violated": int((constraint.margins < -TOLERATED).sum()),
+            "unit": constraint.unit,
         }
-        for name, kept in kept_constraints(result).items()
+        for name, constraint in result.kept_constraints.items()
     }
 
 
 def _outputs(result: Result) -> dict:
-    """Smallest, largest and last value of every declared output, with its unit."""
+    """Return the smallest, largest and last value of every declared output, with its unit."""
     outputs = result.outputs
     return {
         name: {
@@ -166,6 +175,7 @@ def _outputs(result: Result) -> dict:
 
 
 def _input(result: Result, i: int) -> dict:
+    # JSON has no infinity
     lower, upper = (
         float(v) if np.isfinite(v) else None for v in result.experiment.tracker.limits[i]
     )
@@ -179,7 +189,7 @@ def _input(result: Result, i: int) -> dict:
 
 
 def table(summary: dict) -> Table:
-    """The summary as a rich table."""
+    """Return a summary as a rich table, which shows the run and how well it tracked."""
     from rich.table import Table
     from rich.text import Text
 
@@ -199,78 +209,73 @@ def table(summary: dict) -> Table:
 
 
 def _rows(s: dict) -> Iterator[tuple[str, str]]:
-    """Label and text of every row of the table of a summary."""
+    """Yield the label and the text of each row in a summary's table."""
+    yield "run", _steps(s)
     yield from _setup_rows(s)
-    yield "steps", _steps(s)
     yield from _error_rows(s)
     if s["feedback"]:  # otherwise the run is the open loop
-        yield from _open_loop_rows(s["error"])
+        yield from _open_loop_rows(s["error"], s["step_s"])
     for name, u in s["inputs"].items():
         yield name, _input_text(u)
     for name, m in s["monitored"].items():
         steps = m["steps_with_warning"]
-        warning = f", {m['warning']} in {steps} steps" if steps else ""
-        yield name, f"min {m['min']:.3g} {m['unit']}{warning}"
+        warning = f", {m['warning']} in {_counted(steps)}" if steps else ""
+        yield name, f"at least {m['min']:.3g} {m['unit']}{warning}"
     for name, c in s["constraints"].items():
         steps = c["steps_violated"]
-        violated = f", violated in {steps} steps" if steps else ""
-        yield name, f"least margin {_with_unit(c['margin_min'], c['unit'])}{violated}"
+        violated = f", violated in {_counted(steps)}" if steps else ""
+        yield name, f"smallest margin {_with_unit(c['margin_min'], c['unit'])}{violated}"
     for name, o in s["outputs"].items():
-        yield name, f"{o['min']:.3g} ... {_with_unit(o['max'], o['unit'])}"
+        yield name, f"{o['min']:.3g} to {_with_unit(o['max'], o['unit'])}"
     for name, c in s["contacts"].items():
         yield name, contact_text(c)
-    if s["constraint_residual_max_m"] is not None:
-        yield "constraint residual", f"max {s['constraint_residual_max_m']:.1e} m"
-    if s["manifold_residual_max"] is not None:
-        yield "distance from manifold", f"max {s['manifold_residual_max']:.1e}"
     if (angle := s["turn_per_step_max_rad"]) and rotation_problem(angle, s["step_s"]):
         yield TURNED, rotation_problem(angle, s["step_s"])
-    energy = s["energy_J"]
-    yield (
-        "energy",
-        f"{energy['initial']:.4g} -> {energy['final']:.4g} J (reference ends with "
-        f"{energy['reference_final']:.4g} J)",
-    )
     yield from _ros_rows(s["ros"] or {})
-    yield "wall time", f"{s['wall_s']:.2f} s"
     if s["stopped"]:
         yield STOPPED, s["stopped"]
 
 
 def _setup_rows(s: dict) -> Iterator[tuple[str, str]]:
-    """The system, its controller and the conditions."""
+    """Yield the system, its controller and the conditions."""
     yield "model", s["model"]
     substeps = s["plant_substeps"]
-    yield "plant", s["plant"] + (f", {substeps} steps per command" if substeps > 1 else "")
-    tracker = _tracker(s["mpc"]) + (" with disturbance estimate" if s["integral"] else "")
+    if substeps > 1 or s["plant"] != s["model"]:
+        yield "plant", s["plant"] + (f", {substeps} steps per command" if substeps > 1 else "")
+    tracker = _tracker(s["controller"], s["mpc"])
+    tracker += " with disturbance estimate" if s["integral"] else ""
     tracker += ", states estimated from sensors" if s["estimate"] == SENSORS else ""
     without = "none (open loop)" if s["inputs"] else "none (the system has no inputs)"
     yield "control", tracker if s["feedback"] else without
+    if s["autopilot"]:
+        yield "autopilot", f"{s['autopilot']}: {s['link']}" if s["link"] else s["autopilot"]
     for disturbance in s["disturbances"]:
         yield "disturbance", disturbance
     for effect in s["faults"]:
         yield "fault", f"{effect['fault']}: {FaultEffect(**effect)}"
 
 
-def _tracker(mpc: dict | None) -> str:
-    """The tracker in words."""
+def _tracker(controller: str, mpc: dict | None) -> str:
+    """Return the controller in words."""
     if mpc is None:
-        return "LQR"
+        return {LQR: "LQR", EXTERNAL: "external, by joint_commands"}.get(controller, controller)
     late = f", {mpc['late']:.0%} of its plans late" if mpc["late"] else ""
     return f"MPC over {mpc['horizon_s']:g} s, {mpc['iterations']} iterations{late}"
 
 
 def _steps(s: dict) -> str:
-    """The numbers of steps taken and planned, and whether the reference has ended."""
+    """Return the simulated time, the numbers of completed and planned steps, whether the reference
+    has ended, and the wall time.
+    """
     steps, h = s["steps"], s["step_s"]
     short = "" if steps == s["steps_planned"] else f" of {s['steps_planned']}"
     end_s = s["reference_steps"] * h
     past = f"; the reference ends after {end_s:g} s" if steps > s["reference_steps"] else ""
-    return f"{steps}{short} ({steps * h:g} s{past})"
+    return f"{steps * h:g} s in {steps}{short} steps{past}; took {s['wall_s']:.2f} s"
 
 
 def _error_rows(s: dict) -> Iterator[tuple[str, str]]:
-    """The tracking error, its parts, and the error without faults."""
+    """Yield the tracking error, its parts, and the error without faults."""
     error, label = s["error"], "tracking error" if s["inputs"] else "difference from reference"
     change = "" if error["reduction"] is None else f", {_factor(error['reduction'])}"
     unit = _error_unit(error)
@@ -278,71 +283,69 @@ def _error_rows(s: dict) -> Iterator[tuple[str, str]]:
     for name, part in error["parts"].items():
         yield (
             f"  {name}",
-            f"{part['initial']:.3g} -> {part['final']:.3g} {part['unit']}, largest "
-            f"{part['largest']:.3g}, rms {part['rms']:.3g}",
+            f"{part['initial']:.3g} -> {part['final']:.3g} {part['unit']}, at most "
+            f"{part['largest']:.3g}",
         )
     clean = error["without_faults"]
     if clean is not None:
         yield (
             "  with faults",
-            f"largest {error['largest']:.3g}, rms {error['rms']:.3g} {unit}; without them "
-            f"{clean['initial']:.3g} -> {clean['final']:.3g} {unit}, largest "
-            f"{clean['largest']:.3g}, rms {clean['rms']:.3g}",
+            f"at most {error['largest']:.3g} {unit}; without them "
+            f"{clean['initial']:.3g} -> {clean['final']:.3g} {unit}, at most "
+            f"{clean['largest']:.3g}",
         )
 
 
 def _error_unit(error: dict) -> str:
-    """The unit of the tracking error, several units in parentheses."""
+    """Return the unit of the tracking error. Several units are in parentheses."""
     return f"({error['unit']})" if "," in error["unit"] else error["unit"]
 
 
-def _open_loop_rows(error: dict) -> Iterator[tuple[str, str]]:
-    """The error of the reference's inputs without the tracker, or where they end."""
+def _open_loop_rows(error: dict, h: float) -> Iterator[tuple[str, str]]:
+    """Yield the error with the reference's inputs alone, or the time at which this run fails."""
     if error["open_loop_final"] is not None:
         unit = _error_unit(error)
-        yield "  open loop", f"{error['initial']:.3g} -> {error['open_loop_final']:.3g} {unit}"
+        yield "  no feedback", f"{error['initial']:.3g} -> {error['open_loop_final']:.3g} {unit}"
     if error["open_loop_stopped"] is not None:
         yield (
-            "  open loop",
-            f"ends early: {error['open_loop_stopped']}. This is the motion under the reference's "
-            "inputs without the tracker, for comparison; it is not the run",
+            "  no feedback",
+            f"the reference's inputs alone fail after {error['open_loop_steps'] * h:g} s, because "
+            "nothing corrects the error",
         )
 
 
 def _input_text(u: dict) -> str:
-    """An input's largest value, limits and saturation."""
+    """Return an input's largest value, limits and saturation."""
     lower, upper = u["limits"]
     limits = (
-        "no limit"
+        " (no limit)"
         if lower is None and upper is None
-        else f"limits {-math.inf if lower is None else lower:g} ... "
-        f"{math.inf if upper is None else upper:g}"
+        else f" (limits {-math.inf if lower is None else lower:g} to "
+        f"{math.inf if upper is None else upper:g})"
     )
-    return (
-        f"max {_with_unit(u['max'], u['unit'])}, {limits}, {u['saturated_steps']} steps saturated"
-    )
+    steps = u["saturated_steps"]
+    saturated = f", at the limit in {_counted(steps)}" if steps else ""
+    return f"at most {_with_unit(u['max'], u['unit'])}{limits}{saturated}"
 
 
 def _ros_rows(ros: dict) -> Iterator[tuple[str, str]]:
+    """Yield the nodes' rate, and information about the commands if some were not used at their
+    step.
+    """
     if not ros:
         return
-    yield "rate", f"{ros['rate_hz']:.1f} steps/s, {ros['missed_steps']} missed"
-    if ros["jitter_max_us"]:
+    yield "rate", f"{ros['rate_hz']:.1f} steps/s, {ros['missed_steps']} late"
+    if ros["commands_rejected"] or ros["held_steps"] or ros["fallback_steps"]:
         yield (
-            "jitter",
-            " / ".join(f"{ros[f'jitter_{key}_us']:.0f}" for key in ("mean", "p99", "max"))
-            + " us (mean / 99 % / max)",
+            "commands",
+            f"{ros['commands_accepted']} accepted, {ros['commands_rejected']} rejected, "
+            f"{ros['held_steps']} steps used an earlier command, {ros['fallback_steps']} the "
+            "fallback",
         )
-    yield (
-        "commands",
-        f"{ros['commands_accepted']} accepted, {ros['commands_rejected']} rejected, "
-        f"{ros['held_steps']} steps under an earlier state's, "
-        f"{ros['fallback_steps']} with the fallback",
-    )
-    yield (
-        "against simulation",
-        f"largest difference to the run in one process {ros['difference_to_simulation']:.1e}",
-    )
+
+
+def _counted(steps: int) -> str:
+    return f"{steps} step{'s' * (steps != 1)}"
 
 
 def _with_unit(value: float, unit: str | None) -> str:
@@ -350,6 +353,7 @@ def _with_unit(value: float, unit: str | None) -> str:
 
 
 def _factor(reduction: float) -> str:
+    # write the factor so that it is greater than 1
     factor, word = (reduction, "smaller") if reduction >= 1 else (1 / reduction, "larger")
     if factor >= ROUND_OFF:
         return "down to round-off" if reduction >= 1 else "up from round-off"

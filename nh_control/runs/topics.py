@@ -1,4 +1,4 @@
-"""Topics of a scenario's nodes with their message types: declared once, for recordings, launch
+"""Topics of a scenario's nodes with their message types, declared once for recordings, launch
 files and documentation.
 """
 
@@ -15,7 +15,7 @@ from nh_control.scenarios.joint_motion import follows_joints
 
 
 def states(scenario: Scenario) -> dict[str, str]:
-    """Topics that together contain the state."""
+    """Return the topics that together contain the state."""
     declared = (
         (scenario.joints, JointStateCodec),
         (scenario.body, OdometryCodec),
@@ -25,29 +25,30 @@ def states(scenario: Scenario) -> dict[str, str]:
 
 
 TRUTH = "ground_truth/"
-"""Namespace of the topics of the plant's true state, without faults of sensors."""
+"""Namespace of the topics with the plant's true state, without sensor faults."""
 
 
 def truth(scenario: Scenario) -> dict[str, str]:
-    """Topics of the true state."""
+    """Return the topics of the true state."""
     return {TRUTH + topic: message for topic, message in states(scenario).items()}
 
 
 def contacts(system: System) -> dict[str, str]:
-    """Topics of the forces of contacts and grips that have a place, by their names."""
+    """Return, by name, the topics for the forces at contacts and grips that have a position."""
     placed = ContactRows(system.mechanics).placed
     return {name: f"contacts/{identifier(name)}" for name in placed}
 
 
 def goals(scenario: Scenario) -> dict[str, str]:
-    """Topics that change the tracked reference."""
+    """Return the topics that change the tracked reference."""
     if scenario.drive is not None:
         return {
             "goal": "geometry_msgs/msg/PoseStamped",
             "cmd_vel": "geometry_msgs/msg/TwistStamped",
         }
     if scenario.guidance is None:
-        system = scenario.make_system(scenario.parameters)
+        system = scenario.system
+        # without guidance, only joints can follow a trajectory
         follows = follows_joints(scenario.joints, system)
         return {"joint_trajectory": "trajectory_msgs/msg/JointTrajectory"} if follows else {}
     return {
@@ -56,23 +57,25 @@ def goals(scenario: Scenario) -> dict[str, str]:
     }
 
 
+MOTORS = "motors"
+"""Topic for the motor commands from flight controllers."""
 PULLED = 3
-"""Largest number of wrench targets of a plant with a live page: every target makes its steps more
-expensive.
+"""Maximum number of wrench targets for a plant with a live page. Each target makes the plant's
+steps more expensive.
 """
 
 
 def pulled(scenario: Scenario) -> list[str]:
-    """The targets of the topic `wrench`, which a live page uses."""
-    targets = in_space(scenario.targets(scenario.make_system(scenario.parameters)))
-    return [name for name, one in targets.items() if FORCE[0] in one.components][:PULLED]
+    """Return the targets of the topic `wrench` that a live page uses."""
+    targets = in_space(scenario.targets(scenario.system))
+    return [name for name, target in targets.items() if FORCE[0] in target.components][:PULLED]
 
 
 def recorded(scenario: Scenario) -> dict[str, str]:
-    """Topics of a recording: states, commands, reference and its start, markers, residuals of the
-    model, wrenches, forces of contacts, goals, time and diagnostics.
+    """Return the topics in a recording: states, commands, the reference and its start, markers,
+    model residuals, wrenches, contact forces, goals, motor commands, time and diagnostics.
     """
-    touching = contacts(scenario.make_system(scenario.parameters)).values()
+    touching = contacts(scenario.system).values()
     return {
         **states(scenario),
         "joint_commands": "sensor_msgs/msg/JointState",
@@ -83,29 +86,30 @@ def recorded(scenario: Scenario) -> dict[str, str]:
         "wrench": "geometry_msgs/msg/WrenchStamped",
         **dict.fromkeys(touching, "geometry_msgs/msg/WrenchStamped"),
         **goals(scenario),
+        **({} if scenario.autopilot is None else {MOTORS: "sensor_msgs/msg/JointState"}),
         "clock": "rosgraph_msgs/msg/Clock",
         "/diagnostics": "diagnostic_msgs/msg/DiagnosticArray",
     }
 
 
 def odometry(scenario: Scenario) -> list[str]:
-    """Topics of the odometry of bodies in space, which repeat parts of the states."""
+    """Return the odometry topics for bodies in space. They repeat parts of the states."""
     if scenario.from_bodies is None:
         return []
-    space = scenario.make_system(scenario.parameters).space
+    space = scenario.system.space
     return [odometry_of(body.frame) for body in scenario.resting_bodies(space)]
 
 
 def odometry_of(frame: str) -> str:
-    """The topic of the odometry of a body in space."""
+    """Return the odometry topic for a body in space."""
     return f"{identifier(frame)}/odom"
 
 
 def contents(scenario: Scenario) -> dict[str, list[str]]:
-    """Contents of the messages of states and of commands: joints with their coordinates, frames in
-    their parents, inputs with the joints that they drive.
+    """Describe the messages with states and commands: joints with their coordinates, frames with
+    their parents, and inputs with the joints that they drive.
     """
-    system = scenario.make_system(scenario.parameters)
+    system = scenario.system
     planar, bodies = scenario.body, scenario.resting_bodies(system.space)
     names_by_topic = {
         "joint_states": [

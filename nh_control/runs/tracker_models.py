@@ -1,4 +1,6 @@
-"""One plant, tracked by LQR on models of several integrators, to compare their closed loops."""
+"""Compares closed loops of one plant, tracked by LQR with models that use different
+integrators.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,10 @@ from nh_control.scenarios import PlantOptions, Scenario
 
 @dataclass(frozen=True)
 class TrackerModel:
-    """Result of a tracker on one integrator's model. The errors of the configuration are the
-    largest ones in the local coordinates that have a weight: at the start, over the run, at its
-    end, and their `rms` over the second half of the run. `saturated` is the number of saturated
-    steps, and `eigenvalues` are those of the model's closed loop over the middle third of the
+    """The result of a tracker whose model uses one integrator. The configuration errors are the
+    largest errors in the weighted local coordinates at the beginning, over the whole run, and at
+    the end; `rms` covers the second half of the run. `saturated` is the number of saturated steps.
+    `eigenvalues` are the eigenvalues of the model's closed loop over the middle third of the
     reference.
     """
 
@@ -33,10 +35,11 @@ class TrackerModel:
     eigenvalues: np.ndarray
 
     def difference(self, other: TrackerModel) -> float:
-        """Largest distance between the eigenvalues of both, matched one to one; a model with more
-        memory has further ones.
+        """Return the largest distance between the eigenvalues of both models, matched one to one.
+        The additional eigenvalues of a model with more memory are ignored.
         """
         few, many = sorted((self.eigenvalues, other.eigenvalues), key=len)
+        # the assignment with the smallest sum of distances
         distances = np.abs(few[:, None] - many[None, :])
         return float(distances[linear_sum_assignment(distances)].max())
 
@@ -48,19 +51,20 @@ def track(
     options: PlantOptions = PlantOptions(),
     step_s: float = 0.0,
 ) -> list[TrackerModel]:
-    """Closed loops of one plant, by default the scenario's own integrator, with trackers on models
-    by `integrators`, from the scenario's initial error.
+    """Run closed loops of one plant, which by default uses the scenario's integrator, with
+    trackers whose models use the given `integrators`. Every run starts with the scenario's initial
+    error.
 
     Raises UnknownName, ValueError, and StepFailed if a closed loop leaves the model's domain.
     """
-    own = scenario.model(step_s=step_s)
-    plant = scenario.plant(own, options)
+    plant = scenario.plant(scenario.model(step_s=step_s), options)
     return [
-        _one(scenario, name, reference, plant, options.substeps, step_s) for name in integrators
+        _track_one(scenario, name, reference, plant, options.substeps, step_s)
+        for name in integrators
     ]
 
 
-def _one(
+def _track_one(
     scenario: Scenario,
     integrator: str,
     reference: str,
@@ -71,8 +75,10 @@ def _one(
     model = scenario.model(integrator, step_s)
     target = scenario.reference(model, reference)
     tracker = scenario.tracker(model, target)
+    # the same initial error for every model
     x0 = scenario.perturb(model, target.states[0], scenario.perturbation)
     run = closed_loop(plant, tracker, convert(x0, model, plant), len(target), substeps)
+    # coordinates without weight are not tracked
     weighted = scenario.tracked(model.system.space)
     errors = np.abs(run.errors[:, : model.system.space.nv][:, weighted]).max(axis=1)
     return TrackerModel(
@@ -89,6 +95,7 @@ def _one(
 def _closed_loop_eigenvalues(tracker: LqrTracker) -> np.ndarray:
     A, B = lqr.linearize_along(tracker.dsys, tracker.reference)
     steps, K = len(A), tracker.gains.K
+    # product of A_k - B_k K_k over the middle third, away from the effects of both ends
     transition = np.eye(tracker.dsys.ndx)
     for k in range(steps // 3, 2 * steps // 3):
         transition = (A[k] - B[k] @ K[k]) @ transition

@@ -1,4 +1,6 @@
-"""A tracker of hardware on a recording, compared with the recorded commands."""
+"""Replays a recording to a hardware tracker, and compares its answers with the recorded
+commands.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from nh_control.runs.measurements import Measurements
 
 @dataclass(frozen=True)
 class TrackerReplay:
-    """The answers; the `recorded` inputs (n, nu) to the same states, NaN if there are none; the
-    reasons for refused states; and the reason of an early end, "" without one.
+    """The answers; the `recorded` inputs (n, nu) for the same states, NaN if there are none; the
+    reasons why states were refused; and the reason why the replay stopped early, or "".
     """
 
     answers: list[Answer]
@@ -34,16 +36,16 @@ class TrackerReplay:
 
     @property
     def difference(self) -> np.ndarray:
-        """Difference of replayed and recorded inputs (k, nu), for states with both."""
+        """Difference between replayed and recorded inputs (k, nu), for states with both."""
         both = np.isfinite(self.recorded).all(axis=1)
         return (self.replayed - self.recorded)[both]
 
 
 def replay(tracker: HardwareTracker, measured: Measurements) -> TrackerReplay:
-    """Give the recorded states to a tracker at the times at which they were received, with the
-    recorded inputs as the inputs that act. Its reference starts at the recorded start. Old
-    recordings do not have it: then it starts with the first answered state, recorded or not, or
-    with the first state.
+    """Give the recorded states to a tracker at the times when they were received. The recorded
+    inputs are the inputs that act. The reference starts at the recorded start time. In old
+    recordings, which do not contain a start time, the reference starts with the first answered
+    state, even if that state was not recorded, or with the first state if none was answered.
     """
     sent = dict(zip(measured.answered_ns.tolist(), measured.u))
     starts = measured.started_ns.tolist() or [min(sent, default=int(measured.times_ns[0]))]
@@ -53,9 +55,11 @@ def replay(tracker: HardwareTracker, measured: Measurements) -> TrackerReplay:
     answers, recorded, refused, stopped = [], [], [], ""
     rows = zip(measured.times_ns.tolist(), measured.received_ns.tolist())
     for (time_ns, now_ns), q, v in zip(rows, measured.q, measured.v):
+        # inputs that were sent before this state arrived
         while command is not None and command[0] < now_ns:
             tracker.add_input(command[1], command[0])
             command = next(commands, None)
+        # start, or restart, the reference as the recorded tracker did
         while starts and time_ns >= starts[0]:
             if tracker.start_ns is not None:
                 tracker.stop(starts[0])

@@ -1,4 +1,4 @@
-"""Visual model of an acrobot: it swings in the x-z plane."""
+"""The visual model of an acrobot, which swings in the x-z plane."""
 
 from __future__ import annotations
 
@@ -19,33 +19,37 @@ from nh_control.scenarios.visual_model import (
 from nh_control.systems import AcrobotParameters
 
 WIDTH_M = 0.06
-"""Drawn width of the links."""
+"""Width (m) of the links in the drawing."""
 
 
 def frame_tree(parameters: AcrobotParameters) -> FrameTree:
-    """The pivot, at a height at which both links stay above the ground, the links, uniform bars,
-    and the tip.
+    """The pivot, the two links, which are uniform bars, and the tip. The pivot is high enough that
+    the links stay above the ground.
     """
-    p, height = parameters, 1.1 * (parameters.l1 + parameters.l2)
+    height = 1.1 * (parameters.l1 + parameters.l2)
     return FrameTree(
         ("shoulder", "elbow"),
         (
             fixed("pivot", "odom", (0.0, 0.0, height)),
             revolute("upper_link", "odom", "shoulder", SWING_AXIS, (0.0, 0.0, height)),
-            revolute("lower_link", "upper_link", "elbow", SWING_AXIS, (0.0, 0.0, -p.l1)),
-            fixed("tip", "lower_link", (0.0, 0.0, -p.l2)),
+            revolute("lower_link", "upper_link", "elbow", SWING_AXIS, (0.0, 0.0, -parameters.l1)),
+            fixed("tip", "lower_link", (0.0, 0.0, -parameters.l2)),
         ),
-        (_bar("upper_link", p.m1, p.l1), _bar("lower_link", p.m2, p.l2)),
+        (
+            _bar("upper_link", parameters.m1, parameters.l1),
+            _bar("lower_link", parameters.m2, parameters.l2),
+        ),
     )
 
 
 def _bar(frame: str, mass: float, length: float) -> Body:
+    # A uniform bar: m l^2 / 12 about its transverse axes, m w^2 / 6 about its length.
     across, along = mass * length**2 / 12, mass * WIDTH_M**2 / 6
     return Body(frame, mass, (0.0, 0.0, -length / 2), (across, across, along))
 
 
 def visual_model(parameters: AcrobotParameters) -> VisualModel:
-    """Two bars beside each other, the motor between them, and a post behind."""
+    """Two bars next to each other, their hinges, a weight at the tip, and a post behind them."""
     width, height = WIDTH_M, 1.1 * (parameters.l1 + parameters.l2)
     shapes = [
         Shape("box", (width, width, height), STEEL, "pivot", (0.0, 1.6 * width, -height / 2)),

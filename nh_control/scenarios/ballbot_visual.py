@@ -1,4 +1,4 @@
-"""Visual model of the ballbot."""
+"""The visual model of the ballbot."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ import numpy as np
 from transforms3d.quaternions import quat2mat
 
 from nh_control.scenarios.declared_frames import FrameTree, fixed, floating, revolute
-from nh_control.scenarios.visual_model import ORANGE, RUBBER, STEEL, Pose, Shape, VisualModel
+from nh_control.scenarios.visual_model import ODOM, ORANGE, RUBBER, STEEL, Pose, Shape, VisualModel
 from nh_control.systems.ballbot import BODY, CENTER, DRIVES, BallbotParameters, ballbot_model
 
-WORLD = "odom"
 NUMBERS = ("body_qw", "body_qx", "body_qy", "body_qz", "x", "y")
 
 
 def frame_tree(parameters: BallbotParameters) -> FrameTree:
-    """The body with its origin at the ball's center, and the drives on it."""
-    p, model = parameters, ballbot_model(parameters)
+    """The body, with its origin at the center of the ball, and the drives on the body."""
+    model = ballbot_model(parameters)
     return FrameTree(
         model.space.names,
         (
-            floating(BODY, WORLD, NUMBERS, partial(_placed, p.r)),
-            fixed(CENTER, BODY, (0.0, 0.0, p.height)),
+            floating(BODY, ODOM, NUMBERS, partial(_placed, parameters.r)),
+            fixed(CENTER, BODY, (0.0, 0.0, parameters.height)),
             *(revolute(name, BODY, name, axis) for name, axis in DRIVES.items()),
         ),
         model.bodies,
@@ -34,8 +33,8 @@ def _placed(r: float, numbers: np.ndarray) -> Pose:
 
 
 def visual_model(parameters: BallbotParameters) -> VisualModel:
-    """The ball, and the body up to twice the height of its center of mass: the collar of the
-    drives, a column, and a head that is orange in front.
+    """The ball and the body. The body is twice as high as its center of mass. The body consists of
+    the collar of the drives, a column, and a head with an orange front.
     """
     r, top = parameters.r, 2 * parameters.height
     column = top - 1.2 * r
@@ -46,4 +45,4 @@ def visual_model(parameters: BallbotParameters) -> VisualModel:
         Shape("box", (1.4 * r, 1.8 * r, 1.2 * r), STEEL, BODY, (0.0, 0.0, top)),
         Shape("box", (0.2 * r, 1.4 * r, 0.6 * r), ORANGE, BODY, (0.72 * r, 0.0, top)),
     )
-    return VisualModel(WORLD, frame_tree(parameters), shapes, trail=BODY)
+    return VisualModel(ODOM, frame_tree(parameters), shapes, trail=BODY)

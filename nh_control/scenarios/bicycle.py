@@ -1,5 +1,6 @@
-"""The bicycle scenario: riding straight on, changing lanes and turning, by torques on the steering
-and on the rear wheel, and riding without them at speeds between weave and capsize.
+"""The bicycle scenario. With torques on the steering and the rear wheel, the bicycle rides
+straight ahead, changes lanes and turns. Without torques, it rides at speeds around those of weave
+and capsize.
 """
 
 from __future__ import annotations
@@ -18,25 +19,30 @@ from nh_control.integrators import nonholonomic_midpoint
 from nh_control.mechanics.consistent_states import satisfy_constraints
 from nh_control.mechanics.external_forces import ForceTarget
 from nh_control.mechanics.system import System
-from nh_control.scenarios.bicycle_visual import ODOM, visual_model
+from nh_control.scenarios.bicycle_visual import visual_model
 from nh_control.scenarios.constraints import ScenarioConstraint
 from nh_control.scenarios.driving import Course, smoothstep
 from nh_control.scenarios.frames import on_frames
 from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.perturbation import SeededPerturbation, error_seed, initial_error
-from nh_control.scenarios.scenario import Body, Joint, Scenario
+from nh_control.scenarios.scenario import Joint, PlanarBody, Scenario
+from nh_control.scenarios.visual_model import ODOM
 from nh_control.systems.bicycle import BicycleParameters, bicycle, bicycle_model
 
 SPEED, SLOW, RIDERLESS = 5.0, 4.0, (3, 4, 5, 6, 8, 10)
-"""Speeds (m/s): upright riding is stable between 4.29 and 6.02 m/s."""
+"""Speeds (m/s). Riding upright is stable between 4.29 and 6.02 m/s."""
 RIDE_S, BEFORE_S, LANE_S, LANE_M = 8.0, 1.0, 4.0, 2.5
-"""Duration of rides (s), begin and duration of the change of lanes (s), and its width (m)."""
+"""Duration (s) of a ride, time (s) before the lane change, and duration (s) and width (m) of the
+lane change.
+"""
 RADIUS, ENTRY_S = 10.0, 3.0
-"""Radius of the circle (m) and time (s) until it is settled."""
+"""Radius (m) of the circle, and time (s) until the turn is steady."""
 PUSHED, FALLEN = 0.02, 0.6
-"""Lean (rad) at the start of riderless motions, and lean or steering angle at which they end."""
+"""Initial lean (rad) in riderless motions, and lean or steering angle (rad) at which they stop."""
 STOP, TIGHT = 0.6, 0.05
-"""Steering angles (rad): the stop of the handlebar, and one that a change of lanes exceeds."""
+"""Steering angles (rad): the mechanical stop of the handlebar, and a limit that a lane change
+exceeds.
+"""
 LANE = Course(
     lambda s: (s, LANE_M * smoothstep((s - SPEED * BEFORE_S) / (SPEED * LANE_S))),
     lambda t: SPEED * t,
@@ -44,18 +50,20 @@ LANE = Course(
 )
 POSE = ("contact_theta", "contact_x", "contact_y")
 FOLLOW = ("contact_omega", "contact_v_side", "rear_wheel_dot", "front_wheel_dot")
-"""Velocities that follow from rolling."""
+"""Velocities that the rolling constraints determine."""
 NEWTON = 5
-"""Newton steps to the pitch at which the front wheel touches the ground."""
+"""Number of Newton iterations for the pitch at which the front wheel touches the ground."""
 
 
 _Q = np.diag([10.0, 3.0, 5.0, 50.0, 0.0, 0.0, 5.0, 0.0, 0.0, 10.0, 0.0, 20.0, 0.0, 0.0, 1.0, 0.0])
-"""Heading, forward, side, lean, pitch, rear wheel, steering, front wheel, then their rates."""
+"""Order: heading, forward, side, lean, pitch, rear wheel, steering, front wheel, and their
+rates.
+"""
 WEIGHTS = _Q, np.diag([0.3, 0.05]), 10 * _Q
 
 
 class Rolling:
-    """States of a model that rolls on the ground."""
+    """Computes states in which both wheels roll on the ground."""
 
     def __init__(self, dsys: DiscreteSystem):
         system, self.space = dsys.system, dsys.system.space
@@ -71,8 +79,9 @@ class Rolling:
         self._follow = [names.index(name) for name in FOLLOW]
 
     def __call__(self, **values: float) -> np.ndarray:
-        """The state (nx) with these values of coordinates and of `contact_v_forward` (m/s),
-        `lean_dot` and `steer_dot`: the pitch and the other velocities follow from the wheels.
+        """The state (nx) with the given values of coordinates, `contact_v_forward` (m/s),
+        `lean_dot` and `steer_dot`. The pitch and the other velocities follow from the contacts of
+        the wheels with the ground.
         """
         q, v = (
             np.array([values.get(name, 0.0) for name in names])
@@ -80,7 +89,10 @@ class Rolling:
         )
         step, rows = self._functions
         for _ in range(NEWTON):
+            # Newton's method for the height of the front contact:
+            # pitch -= height / (d height / d pitch).
             q[self._pitch] -= float(step(q))
+        # Solve A(q) v = 0 for the velocities in FOLLOW, whose previous values are zero.
         matrix = np.asarray(rows(q))
         v[self._follow] = np.linalg.solve(matrix[:, self._follow], -matrix @ v)
         return self._dsys.state(q, v)
@@ -89,12 +101,12 @@ class Rolling:
 def steady_turn(
     dsys: DiscreteSystem, speed: float, radius: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """State (nx) and input (nu) of a turn to the left with a radius (m) of the rear contact in
-    which lean, steering and all speeds stay as they are.
+    """The state (nx) and input (nu) in a steady turn to the left. Lean, steering and all speeds
+    are constant, and `radius` (m) is the radius of the rear contact's path.
 
-    They are those that one step of the model keeps. Raises ValueError if none are found.
+    A step of the model leaves these values unchanged. Raises ValueError if no such turn is found.
     """
-    from scipy.optimize import root  # takes long to import
+    from scipy.optimize import root  # slow to import
 
     rolling, space = Rolling(dsys), dsys.system.space
     of_q = [space.names.index(name) for name in ("lean", "steer")]
@@ -104,29 +116,31 @@ def steady_turn(
         names = "lean", "steer", "lean_dot", "steer_dot"
         return rolling(contact_v_forward=speed, **dict(zip(names, z))), z[4:]
 
-    def kept(x: np.ndarray) -> np.ndarray:
+    def steady_values(x: np.ndarray) -> np.ndarray:
         return np.concatenate([dsys.configuration(x)[of_q], dsys.velocity(x)[of_v]])
 
+    # Unknowns z = (lean, steer, their rates, u). Equations s(f(x, u)) = s(x) and yaw rate R = v.
     def residual(z: np.ndarray) -> np.ndarray:
         x, u = at(z)
         yaw_rate, forward, *_ = dsys.velocity(x)
-        return np.append(kept(dsys.step(x, u)) - kept(x), dsys.h * (yaw_rate * radius - forward))
+        change = steady_values(dsys.step(x, u)) - steady_values(x)
+        return np.append(change, dsys.h * (yaw_rate * radius - forward))
 
-    found = root(residual, np.array([-0.2, 0.1, 0.0, 0.0, 0.0, 0.0]), tol=1e-12)
-    if np.abs(found.fun).max() > 1e-10:
-        raise ValueError(f"{dsys}: no turn of {radius} m at {speed} m/s: {found.message}")
-    return at(found.x)
+    solution = root(residual, np.array([-0.2, 0.1, 0.0, 0.0, 0.0, 0.0]), tol=1e-12)
+    if np.abs(solution.fun).max() > 1e-10:
+        raise ValueError(f"{dsys}: no turn of {radius} m at {speed} m/s: {solution.message}")
+    return at(solution.x)
 
 
 def straight(speed: float, dsys: DiscreteSystem) -> Trajectory:
-    """Upright and straight on, without torques."""
+    """The bicycle rides upright and straight ahead, without torques."""
     steps = round(RIDE_S / dsys.h)
     return dsys.simulate(Rolling(dsys)(contact_v_forward=speed), np.zeros((steps, dsys.nu)))
 
 
 def riderless(speed: float, dsys: DiscreteSystem) -> Trajectory:
-    """The motion without torques from a slight lean to the right, until lean or steering reach
-    FALLEN.
+    """The motion without torques that starts with a slight lean to the right and stops when the
+    lean or the steering angle reaches FALLEN.
     """
     turned = [dsys.state_names.index(name) for name in ("lean", "steer")]
     states = [Rolling(dsys)(contact_v_forward=speed, lean=PUSHED)]
@@ -136,13 +150,15 @@ def riderless(speed: float, dsys: DiscreteSystem) -> Trajectory:
 
 
 def turning(dsys: DiscreteSystem, curvature: np.ndarray) -> Trajectory:
-    """The motion at SPEED near a path with curvatures (N + 1, 1/m) at the nodes.
+    """The motion at SPEED near a path with the given curvatures (N + 1, 1/m) at the nodes.
 
-    Lean, steering and torques are those of the steady turn of RADIUS times the curvature over
-    its own: a wish, which feedback turns into a motion.
+    An initial guess scales the lean, steering and torques in the steady turn with RADIUS in
+    proportion to the curvature. The guess is not a motion of the model, but projection by feedback
+    turns it into one.
     """
     x, u = steady_turn(dsys, SPEED, RADIUS)
     values, rolling, share = dict(zip(dsys.state_names, x)), Rolling(dsys), RADIUS * curvature
+    # Integrate the heading, theta' = v kappa, and then the position with the midpoint headings.
     heading = np.concatenate([[0.0], SPEED * dsys.h * np.cumsum(curvature[:-1])])
     along = heading[:-1] + SPEED * dsys.h * curvature[:-1] / 2
     x, y = SPEED * dsys.h * np.cumsum([np.cos(along), np.sin(along)], axis=1)
@@ -156,18 +172,19 @@ def turning(dsys: DiscreteSystem, curvature: np.ndarray) -> Trajectory:
         )
         for s, pose in zip(share, poses)
     ]
-    wish = Trajectory(dsys.h, np.array(states), share[:-1, None] * u)
-    return project_trajectory(dsys, wish, *WEIGHTS)
+    guess = Trajectory(dsys.h, np.array(states), share[:-1, None] * u)
+    Q, R, Qf = WEIGHTS
+    return project_trajectory(dsys, guess, Q, R, Qf)
 
 
 def lane_change(dsys: DiscreteSystem) -> Trajectory:
-    """To the left and straight on; it steers to the right at first to lean to the left."""
+    """A change to the left lane. The bicycle first steers to the right, to lean to the left."""
     times = dsys.h * np.arange(round(RIDE_S / dsys.h) + 1)
     return turning(dsys, np.array([LANE.rates(t).curvature for t in times]))
 
 
 def circle(dsys: DiscreteSystem) -> Trajectory:
-    """From straight on into a steady turn, once around."""
+    """From riding straight ahead into a steady turn, once around the circle."""
     duration = ENTRY_S + 2 * np.pi * RADIUS / SPEED
     times = dsys.h * np.arange(round(duration / dsys.h) + 1)
     share = [float(smoothstep(t / ENTRY_S)) for t in times]
@@ -181,23 +198,27 @@ class BicyclePerturbation(SeededPerturbation):
     position: float = initial_error("m", "distance from the reference's position, to the left")
     heading: float = initial_error("rad", "turn to the left")
     lean: float = initial_error("rad", "lean to the left")
-    speed: float = initial_error("m/s", "excess of the speed")
+    speed: float = initial_error("m/s", "additional speed")
     seed: int = error_seed()
 
 
 def perturbed(
     model: DiscreteSystem, x: np.ndarray, perturbation: BicyclePerturbation
 ) -> np.ndarray:
-    """State x (nx) moved, turned, leaning and faster, with the wheels on the ground."""
-    space, p = model.system.space, perturbation
-    direction, signs = p.draw_direction_and_signs(3)
-    forward, side = p.position * direction
-    turn, lean, speed = signs * [p.heading, -p.lean, p.speed]
+    """The state x (nx) after displacing, rotating, tilting and accelerating the bicycle, with the
+    wheels on the ground.
+    """
+    space = model.system.space
+    direction, signs = perturbation.draw_direction_and_signs(3)
+    forward, side = perturbation.position * direction
+    turn, lean, speed = signs * [perturbation.heading, -perturbation.lean, perturbation.speed]
     errors = {"contact_theta": turn, "forward": forward, "side": side, "lean": lean}
     if not any([*errors.values(), speed]):
         return x
     change = [errors.get(name, 0.0) for name in space.tangent_names]
     q = space.retract(model.configuration(x), change)
+    # The displaced configuration violates the contact. Lean and steering are kept, and the pitch
+    # is corrected.
     q = satisfy_constraints(model.system, q, ("lean", "steer"))
     v = model.velocity(x)
     forward = v[space.velocity_names.index("contact_v_forward")]
@@ -205,12 +226,12 @@ def perturbed(
 
 
 def on_saddle(system: System) -> tuple[ForceTarget, ...]:
-    """The rider may be pushed at the saddle."""
+    """The disturbance target: the saddle."""
     return on_frames(bicycle_model(), ("saddle",))
 
 
 def steering(name: str, most: float, dsys: DiscreteSystem) -> Constraint:
-    """The handlebar stays within an angle (rad) to both sides."""
+    """The constraint |steer| <= `most` (rad)."""
     place = dsys.state_names.index("steer")
     return Constraint(name, lambda x, u, w: x[place], -most, most, weight=1e4)
 
@@ -220,8 +241,17 @@ BICYCLE = Scenario(
     title="Bicycle riding and turning",
     parameters=BicycleParameters(),
     make_system=bicycle,
-    nodes={"fallback": "damp"},  # what rolls goes on without forces
+    nodes={"fallback": "damp"},  # a rolling vehicle keeps moving without forces
     integrators={"midpoint": nonholonomic_midpoint},
+    meanings={
+        "straight": "straight ahead at 5 m/s, where riding is stable",
+        "slow": "straight ahead at 4 m/s, where the bicycle weaves",
+        "tight_steering": "the lane change with a limit of 0.05 rad, for predictive control",
+        **{
+            f"riderless_{speed}": f"without torques from {speed} m/s, from a slight lean"
+            for speed in RIDERLESS
+        },
+    },
     references={
         "lane_change": lane_change,
         "circle": circle,
@@ -237,7 +267,7 @@ BICYCLE = Scenario(
         Joint(f"{name}_joint", name)
         for name in ("lean", "pitch", "rear_wheel", "steer", "front_wheel")
     ),
-    body=Body("base_link", ODOM, POSE),
+    body=PlanarBody("base_link", ODOM, POSE),
     external=on_saddle,
     visual=visual_model,
     step_s=0.02,

@@ -1,4 +1,4 @@
-"""Visual model of a bicycle with its rider."""
+"""The visual model of a bicycle with a rider."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from nh_control.scenarios.declared_frames import Frame
 from nh_control.scenarios.urdf_visual import frame_tree
 from nh_control.scenarios.visual_model import (
     BLUE,
+    ODOM,
     ORANGE,
     STEEL,
     WOOD,
@@ -22,26 +23,28 @@ from nh_control.scenarios.visual_model import (
 )
 from nh_control.systems.bicycle import SADDLE, BicycleParameters, bicycle_model
 
-ODOM = "odom"
 TUBE_M, TIRE_M, LIMB_M, TORSO_M, HEAD_M, BAR_M = 0.035, 0.04, 0.12, 0.24, 0.22, 0.5
-"""Diameters of tubes, tires, legs, torso and head, and the width of the handlebar."""
+"""Diameters of tubes, tires, legs, torso and head, and width of the handlebar (m)."""
 BOTTOM, SHOULDERS, KNEE = (0.42, 0.28), (0.38, 1.45), (0.58, 0.75)
-"""Bottom bracket, shoulders and knees, as SADDLE."""
+"""Bottom bracket, shoulders and knees. Like SADDLE, they are (x, z) in m."""
 CROWN_M, STEM_M = 0.68, 0.98
-"""Heights of the fork's crown and of the handlebar."""
+"""Heights (m) of the fork crown and of the handlebar."""
 
 
 def visual_model(parameters: BicycleParameters) -> VisualModel:
-    """A frame of tubes with a rider without arms, a fork that turns with the handlebar, and wheels
-    with spokes. Tubes do not move with parameters other than the wheels' radii, the wheelbase, the
-    trail and the tilt.
+    """A tubular frame with a rider who has no arms, a fork that turns with the handlebar, and
+    wheels with spokes. The tubes depend only on the radii of the wheels, the wheelbase, the trail
+    and the tilt.
     """
-    p, model = parameters, bicycle_model(parameters)
-    hub, front_hub = np.array([0.0, p.rear_radius]), np.array([p.wheelbase, p.front_radius])
+    model = bicycle_model(parameters)
+    hub, front_hub = (
+        np.array([0.0, parameters.rear_radius]),
+        np.array([parameters.wheelbase, parameters.front_radius]),
+    )
 
     def on_axis(z: float) -> np.ndarray:
-        """The point of the steering axis at a height."""
-        return np.array([p.wheelbase + p.trail - z * np.tan(p.tilt), z])
+        """The point (x, z) on the steering axis at the height z."""
+        return np.array([parameters.wheelbase + parameters.trail - z * np.tan(parameters.tilt), z])
 
     crown, stem = on_axis(CROWN_M), on_axis(STEM_M)
     saddle, bottom, shoulders, knee = map(np.array, (SADDLE, BOTTOM, SHOULDERS, KNEE))
@@ -68,9 +71,10 @@ def visual_model(parameters: BicycleParameters) -> VisualModel:
         Shape("sphere", (HEAD_M,) * 3, WOOD, "frame", _in_plane(head - hub)),
         Shape("box", (0.26, 0.14, 0.05), ORANGE, "saddle"),
         Shape("box", (TUBE_M, BAR_M, TUBE_M), ORANGE, "fork", _in_plane(bar)),
-        *wheel("rear_wheel", p.rear_radius, TIRE_M),
-        *wheel("front_wheel", p.front_radius, TIRE_M),
+        *wheel("rear_wheel", parameters.rear_radius, TIRE_M),
+        *wheel("front_wheel", parameters.front_radius, TIRE_M),
     ]
+    # The model's tree hangs from WORLD, and scenarios call that frame "odom".
     tree = frame_tree(model, frames)
     rooted = [replace(f, parent=ODOM) if f.parent == WORLD else f for f in tree.frames]
     return VisualModel(ODOM, replace(tree, frames=rooted), tuple(shapes), trail="contact")
@@ -83,10 +87,13 @@ def _in_plane(point: np.ndarray) -> tuple[float, float, float]:
 def _tube(
     name: str, frame: str, start: np.ndarray, end: np.ndarray, diameter: float, color: Color
 ) -> tuple[Frame, Shape]:
-    """A cylinder between two points (x, z) of a frame, on a frame of its own with z along it."""
+    """A cylinder between two points (x, z) in a frame, and the cylinder's own frame, whose z axis
+    is along the cylinder.
+    """
     along = end - start
-    length = float(np.hypot(*along))
+    length = float(np.hypot(along[0], along[1]))
     s, c = along / length
+    # A rotation about y turns the z axis into the tube's direction (s, 0, c).
     turned = np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])
     middle = Frame(name, frame, origin=Pose.at(_in_plane((start + end) / 2), turned))
     return middle, Shape("cylinder", (diameter, diameter, length), color, name)

@@ -1,4 +1,4 @@
-"""Visual model of a car."""
+"""The visual model of a car."""
 
 from __future__ import annotations
 
@@ -26,37 +26,47 @@ from nh_control.scenarios.visual_model import (
 from nh_control.systems import CarParameters
 
 GAUGE = 0.6
-"""Distance between the wheels of an axle in axle distances."""
+"""Track width divided by the wheelbase."""
 AXLE = (0.0, 1.0, 0.0)
 COORDINATES = ("wheel", "delta", "theta", "x", "y")
 
 
 PART = 0.01
-"""Fraction of the mass in a wheel and in the steering: the model has the total mass alone."""
+"""Fraction of the mass in each wheel and in the steering. The model only has a total mass."""
 
 
 def frame_tree(parameters: CarParameters) -> FrameTree:
-    """The body, on the ground below the middle of its rear axle, the wheels, and the steering.
+    """The body, the wheels and the steering. The origin of the body is on the ground below the
+    midpoint of the rear axle.
 
-    Each front wheel is turned towards the common center of the curve (Ackermann steering); they
-    are drawn without their rolling, which is no coordinate. The inertia about the steering angle
-    is that of the frame `steering`.
+    Each front wheel is perpendicular to the line between the wheel and the center of the curve
+    (Ackermann steering). The front wheels do not roll in the drawing, because their roll angles
+    are not coordinates. The frame `steering` carries the inertia about the steering axis.
     """
-    p, half = parameters, GAUGE * parameters.l / 2
+    half = GAUGE * parameters.l / 2
     frames = [
         planar("body", "odom"),
-        revolute("steering", "body", "delta", position=(p.l, 0, p.r)),
+        revolute("steering", "body", "delta", position=(parameters.l, 0, parameters.r)),
     ]
     for side, offset in (("left", half), ("right", -half)):
         rear, front = f"rear_{side}", f"front_{side}"
-        frames.append(revolute(rear, "body", "wheel", AXLE, (0.0, offset, p.r)))
-        turned = partial(_turned, p.l, offset)
-        frames.append(floating(front, "body", ["delta"], turned, (p.l, offset, p.r)))
-    small, J = PART * p.m, p.J_wheel / 2
-    parts = [Body("steering", small, inertia=(p.J_steer / 2, p.J_steer / 2, p.J_steer))]
+        frames.append(revolute(rear, "body", "wheel", AXLE, (0.0, offset, parameters.r)))
+        turned = partial(_turned, parameters.l, offset)
+        frames.append(
+            floating(front, "body", ["delta"], turned, (parameters.l, offset, parameters.r))
+        )
+    small, J = PART * parameters.m, parameters.J_wheel / 2
+    parts = [
+        Body(
+            "steering",
+            small,
+            inertia=(parameters.J_steer / 2, parameters.J_steer / 2, parameters.J_steer),
+        )
+    ]
     parts += [Body(f"rear_{side}", small, inertia=(J / 2, J, J / 2)) for side in ("left", "right")]
+    # The body is the whole car without the wheels and the steering.
     still = FrameTree(COORDINATES, frames)(None, np.zeros(5))
-    whole = Body("body", p.m, (p.b, 0.0, p.r), (p.I,) * 3)
+    whole = Body("body", parameters.m, (parameters.b, 0.0, parameters.r), (parameters.I,) * 3)
     rest = remainder(whole, [(part, still[part.frame]) for part in parts])
     return FrameTree(
         COORDINATES,
@@ -67,8 +77,11 @@ def frame_tree(parameters: CarParameters) -> FrameTree:
 
 
 def _turned(l: float, offset: float, delta: np.ndarray) -> Pose:
-    """The turn of a front wheel at this distance from the middle at a steering angle."""
+    """The rotation of a front wheel at a given steering angle. The wheel is `offset` (m) to the
+    left of the middle.
+    """
     s, c = np.sin(delta[0]), np.cos(delta[0])
+    # Ackermann: tan(delta_i) = l / (l / tan(delta) - offset).
     return Pose.planar(np.arctan2(l * s, l * c - offset * s), 0.0, 0.0)
 
 

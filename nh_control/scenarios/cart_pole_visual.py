@@ -1,4 +1,4 @@
-"""Visual model of a cart with a pole: the cart moves along x, the pole swings in the x-z plane."""
+"""The visual model of a cart that moves along x, with a pole that swings in the x-z plane."""
 
 from __future__ import annotations
 
@@ -12,27 +12,32 @@ from nh_control.scenarios.visual_model import BLUE, RUBBER, STEEL, Arrow, Shape,
 from nh_control.systems import CartPoleParameters
 
 TRACK_M, TRACK_HEIGHT = 2.4, 1.5
-"""Drawn length of the track (m) and its height in pole lengths."""
+"""Length (m) of the track in the drawing, and height of the track in pole lengths."""
 
 
 def frame_tree(parameters: CartPoleParameters) -> FrameTree:
-    """The track, the cart, the pole and its end, and where the force acts, with z along it."""
-    p, height = parameters, (0.0, 0.0, TRACK_HEIGHT * parameters.l)
+    """The track, the cart, the pole and its tip, and a frame `push` whose z axis is along the
+    force.
+    """
+    height = (0.0, 0.0, TRACK_HEIGHT * parameters.l)
     return FrameTree(
         ("x", "theta"),
         (
             fixed("track", "odom", height),
             prismatic("cart", "odom", "x", position=height),
             revolute("pole", "cart", "theta", SWING_AXIS),
-            fixed("pole_end", "pole", (0.0, 0.0, -p.l)),
+            fixed("pole_end", "pole", (0.0, 0.0, -parameters.l)),
             fixed("push", "cart", rotation=axangle2mat((0.0, 1.0, 0.0), np.pi / 2)),
         ),
-        (Body("cart", p.m_cart), Body("pole", p.m_pole, (0.0, 0.0, -p.l))),
+        (
+            Body("cart", parameters.m_cart),
+            Body("pole", parameters.m_pole, (0.0, 0.0, -parameters.l)),
+        ),
     )
 
 
 def visual_model(parameters: CartPoleParameters) -> VisualModel:
-    """The cart behind the pole, on its track, and the force as an arrow."""
+    """The cart on its track behind the pole. An arrow shows the force."""
     l = parameters.l
     behind = 0.16 * l
     shapes = (

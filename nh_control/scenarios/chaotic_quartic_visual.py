@@ -1,4 +1,4 @@
-"""Visual model of the chaotic quartic system: a bead in the plane for every pair, and a slider."""
+"""The visual model of the chaotic quartic system: a planar bead for each pair, and a slider."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from nh_control.scenarios.visual_model import BLUE, ORANGE, STEEL, Pose, Shape, 
 from nh_control.systems import ChaoticQuarticParameters
 
 RAIL = -3.0
-"""Where the slider's rail lies in y."""
+"""The y coordinate (m) of the slider's rail."""
 
 
 def frame_tree(parameters: ChaoticQuarticParameters) -> FrameTree:
-    """Bead i at (w_i, z_i), and the slider at x on its rail."""
+    """Bead i is at (w_i, z_i), and the slider is at x on its rail."""
     numbers = range(1, parameters.n + 1)
     beads = (
-        floating(f"bead_{i}", "odom", (f"w_{i}", f"z_{i}"), lambda c: Pose.planar(0.0, *c))
+        floating(f"bead_{i}", "odom", (f"w_{i}", f"z_{i}"), lambda c: Pose.planar(0.0, c[0], c[1]))
         for i in numbers
     )
     return FrameTree(
@@ -28,7 +28,7 @@ def frame_tree(parameters: ChaoticQuarticParameters) -> FrameTree:
 
 
 def visual_model(parameters: ChaoticQuarticParameters) -> VisualModel:
-    """Beads and a slider; the first bead leaves a trail."""
+    """The beads and the slider. The first bead leaves a trail."""
     beads = (
         Shape("sphere", (0.2, 0.2, 0.2), ORANGE if i == 0 else BLUE, f"bead_{i + 1}")
         for i in range(parameters.n)

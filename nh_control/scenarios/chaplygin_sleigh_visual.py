@@ -1,4 +1,4 @@
-"""Visual model of a Chaplygin sleigh."""
+"""The visual model of a Chaplygin sleigh."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from nh_control.systems import ChaplyginSleighParameters
 
 
 def frame_tree(parameters: ChaplyginSleighParameters) -> FrameTree:
-    """The body, below its center of mass, and the skate."""
-    p = parameters
+    """The body and the skate. The origin of the body is on the ground below its center of mass."""
     return FrameTree(
         ("theta", "x", "y"),
-        (planar("body", "odom"), fixed("skate", "body", (-p.a, 0.0, 0.0))),
-        (Body("body", p.m, inertia=(p.I / 2, p.I / 2, p.I)),),
+        (planar("body", "odom"), fixed("skate", "body", (-parameters.a, 0.0, 0.0))),
+        (Body("body", parameters.m, inertia=(parameters.I / 2, parameters.I / 2, parameters.I)),),
     )
 
 
 def visual_model(parameters: ChaplyginSleighParameters) -> VisualModel:
-    """A board on the skate's blade behind and two sliding feet in front, the center of mass
-    marked; all scale with a.
+    """A board that rests on the blade of the skate at the rear and on two sliding feet at the
+    front. A mark shows the center of mass. All sizes are proportional to a.
     """
     a = parameters.a
     shapes = [

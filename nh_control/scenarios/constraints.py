@@ -1,4 +1,4 @@
-"""Constraints of a scenario's motions, and the options of its predictive tracker."""
+"""Constraints on a scenario's motions, and the options of its predictive tracker."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from nh_control.scenarios.names import UnknownName
 from nh_control.scenarios.visual_model import Pose, Shape, VisualModel
 
 ALL = "auto"
-"""Stands for all constraints of a reference."""
+"""Name that stands for all constraints that hold along a reference."""
 OBSTACLES = "obstacles"
-"""Frame of the shapes of constraints, at the origin."""
+"""Frame that contains the shapes of constraints. It coincides with the root frame."""
 
 
 @dataclass(frozen=True)
 class ScenarioConstraint:
-    """A constraint of a scenario: `make(model)` is the soft `nh.Constraint`, in `unit`. It holds
-    along these `references`, or along all if none is named; its `shapes`, on the frame OBSTACLES,
-    are drawn with them.
+    """A constraint in a scenario. `make(model)` returns the soft `nh.Constraint`, measured in
+    `unit`. The constraint holds along the given `references`, or along all references if the tuple
+    is empty. Its `shapes`, in the frame OBSTACLES, are drawn along the same references.
     """
 
     make: Callable[[DiscreteSystem], Constraint]
@@ -34,17 +34,18 @@ class ScenarioConstraint:
     shapes: tuple[Shape, ...] = ()
 
     def holds_along(self, reference: str) -> bool:
-        """Whether it holds along the reference of this name."""
+        """Whether the constraint holds along the reference with the given name."""
         return not self.references or reference in self.references
 
 
 @dataclass(frozen=True)
 class MpcOptions:
-    """Options of an `nh.MpcTracker` for a scenario: its horizon (s; 0 is the scenario's), its
-    `iterations`, the names of its `constraints` (ALL stands for those of the reference), and the
-    share of its plans that are `late`, drawn with a `seed`, for studies.
+    """The options of an `nh.MpcTracker` for a scenario: its horizon (s; 0 selects the scenario's
+    horizon), its `iterations`, and the names of its `constraints` (ALL stands for all constraints
+    along the reference). Studies can also set the share of plans that are `late`. The late plans
+    are drawn at random with a `seed`.
 
-    Raises ValueError for a negative horizon, fewer than one iteration and another share.
+    Raises ValueError for a negative horizon, fewer than one iteration, or a share outside [0, 1].
     """
 
     horizon_s: float = 0.0
@@ -64,39 +65,42 @@ class MpcOptions:
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> MpcOptions:
-        """The options from plain values by name."""
+        """Return the options with the given plain values by name."""
         return MpcOptions(**{**values, "constraints": tuple(values["constraints"])})
 
     def is_late(self, k: int) -> bool:
-        """Whether the plan of step k is late."""
+        """Whether the plan for step k is late."""
+        # The draw depends only on the seed and the step, so runs are reproducible.
         return self.late > 0 and np.random.default_rng((self.seed, k)).random() < self.late
 
 
 def chosen(
     declared: Mapping[str, ScenarioConstraint], reference: str, names: tuple[str, ...] = (ALL,)
 ) -> dict[str, ScenarioConstraint]:
-    """The declared constraints of these names (ALL stands for those of the reference); raises
-    UnknownName.
+    """The declared constraints with the given names. ALL stands for all constraints along the
+    reference. Raises UnknownName.
     """
     for name in names:
         if name != ALL and name not in declared:
             raise UnknownName("constraint", name, (ALL, *declared))
     return {
-        name: one
-        for name, one in declared.items()
-        if name in names or (ALL in names and one.holds_along(reference))
+        name: constraint
+        for name, constraint in declared.items()
+        if name in names or (ALL in names and constraint.holds_along(reference))
     }
 
 
 def with_obstacles(
     visual: VisualModel, declared: Mapping[str, ScenarioConstraint], reference: str
 ) -> VisualModel:
-    """The visual model with the shapes of the constraints that hold along a reference."""
-    shapes = [s for one in chosen(declared, reference).values() for s in one.shapes]
+    """The visual model, including the shapes of the constraints that hold along a reference."""
+    shapes = [s for c in chosen(declared, reference).values() for s in c.shapes]
     if not shapes:
         return visual
 
     shapes = [*visual.shapes, *shapes]
+    # A tree of declared frames gets an additional fixed frame, and a function for poses is
+    # wrapped.
     if isinstance(tree := visual.poses, FrameTree):
         frames = *tree.frames, fixed(OBSTACLES, tree.root or visual.parent)
         return replace(visual, poses=replace(tree, frames=frames), shapes=tuple(shapes))

@@ -1,5 +1,5 @@
-"""Frames of visual models, declared as a tree with joints and bodies; poses, TF and URDF follow
-from it.
+"""The frames of visual models, declared as a tree with joints and bodies. Poses, TF and URDF
+follow from this tree.
 """
 
 from __future__ import annotations
@@ -24,25 +24,26 @@ FIXED, CONTINUOUS, PRISMATIC, PLANAR, FLOATING = (
     "floating",
 )
 COUNTS = {FIXED: (0,), CONTINUOUS: (1,), PRISMATIC: (1,), PLANAR: (3,), FLOATING: (4, 7)}
-"""Kinds of joints, as in URDF, and their numbers of coordinates."""
+"""The kinds of joints, as in URDF, with their possible numbers of coordinates."""
 ORIGIN, X, Z = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A frame at `origin` in its `parent`, from which a joint moves it: `T = origin motion(c)`.
+    """A frame that a joint moves relative to `origin` in its `parent`: `T = origin motion(c)`.
 
-    With the values c of its `coordinates`, the motion of a joint of this `kind` is
+    The motion depends on the `kind` of the joint and the values c of its `coordinates`:
 
-    - fixed: none;
+    - fixed: no motion.
     - continuous: a rotation about the `axis` ("x", "-z", ... or three numbers) by
-      `ratio c + offset` (rad);
-    - prismatic: a translation along it by `ratio c + offset` (m);
-    - planar: the rotation by theta about z and the translation (x, y), c = (theta, x, y);
-    - floating: `motion(c)`; without it a pose, c = (x, y, z, qw, qx, qy, qz), or a rotation,
-      c = (qw, qx, qy, qz).
+      `ratio c + offset` (rad).
+    - prismatic: a translation along the `axis` by `ratio c + offset` (m).
+    - planar: a rotation by theta about z and a translation by (x, y), where c = (theta, x, y).
+    - floating: the pose `motion(c)`. Without this function, c is either the pose
+      (x, y, z, qw, qx, qy, qz) or the rotation (qw, qx, qy, qz).
 
-    Raises ValueError for an unknown kind, another number of coordinates, and no direction as axis.
+    Raises ValueError for an unknown kind, a wrong number of coordinates, and an axis that is not a
+    direction.
     """
 
     name: str
@@ -70,23 +71,26 @@ class Frame:
             )
         if self.motion is not None and self.kind != FLOATING:
             raise ValueError(
-                f"frame {self.name!r}: only floating joints have a motion of their own, this one "
-                f"is {self.kind}"
+                f"frame {self.name!r}: only a floating joint may declare a motion, this one is "
+                f"{self.kind}"
             )
+        # Normalize the axis once, although the dataclass is frozen.
         axis = tuple(unit_vector(self.axis, f"frame {self.name!r}").tolist())
         object.__setattr__(self, "axis", axis)
 
     def pose(self, values: np.ndarray) -> Pose:
-        """The pose in the parent at the values of the coordinates."""
+        """The pose in the parent for the given values of the coordinates."""
         if self.kind == FIXED:
             return self.origin
         if self.motion is not None:
             return self.origin @ self.motion(values)
         if self.kind == PLANAR:
-            return self.origin @ Pose.planar(*values)
+            theta, x, y = values
+            return self.origin @ Pose.planar(theta, x, y)
         if self.kind == FLOATING:
             position = values[:3] if len(values) == 7 else np.zeros(3)
             return self.origin @ Pose(position, quat2mat(values[-4:]))
+        # The other kinds move along or about the axis by ratio c + offset.
         amount, axis = self.ratio * values[0] + self.offset, np.asarray(self.axis, dtype=float)
         if self.kind == PRISMATIC:
             return self.origin @ Pose.at(amount * axis)
@@ -94,7 +98,7 @@ class Frame:
 
 
 def fixed(name: str, parent: str, position: Vector = ORIGIN, rotation: Any = None) -> Frame:
-    """A frame at a constant pose in its parent."""
+    """A frame with a constant pose in its parent."""
     return Frame(name, parent, origin=Pose.at(position, rotation))
 
 
@@ -107,7 +111,7 @@ def revolute(
     rotation: Any = None,
     ratio: float = 1.0,
 ) -> Frame:
-    """A frame that turns about an axis by `ratio` times a coordinate (rad)."""
+    """A frame that rotates about an axis by `ratio` times a coordinate (rad)."""
     origin = Pose.at(position, rotation)
     return Frame(name, parent, CONTINUOUS, (coordinate,), origin, axis, ratio)
 
@@ -115,7 +119,7 @@ def revolute(
 def prismatic(
     name: str, parent: str, coordinate: str, axis: str | Vector = X, position: Vector = ORIGIN
 ) -> Frame:
-    """A frame that slides along an axis by a coordinate (m)."""
+    """A frame that translates along an axis by a coordinate (m)."""
     return Frame(name, parent, PRISMATIC, (coordinate,), Pose.at(position), axis)
 
 
@@ -125,7 +129,7 @@ def planar(
     coordinates: tuple[str, ...] = ("theta", "x", "y"),
     position: Vector = ORIGIN,
 ) -> Frame:
-    """A frame that moves in the plane: its coordinates are (theta, x, y)."""
+    """A frame that moves in the x-y plane of its parent with the coordinates (theta, x, y)."""
     return Frame(name, parent, PLANAR, coordinates, Pose.at(position))
 
 
@@ -136,19 +140,22 @@ def floating(
     motion: Callable[[np.ndarray], Pose] | None = None,
     position: Vector = ORIGIN,
 ) -> Frame:
-    """A frame whose pose is a `motion` of the coordinates, or consists of them, see `Frame`."""
+    """A frame whose pose is `motion(coordinates)`, or consists of the coordinates (see
+    `Frame`).
+    """
     return Frame(name, parent, FLOATING, tuple(coordinates), Pose.at(position), motion=motion)
 
 
 @dataclass(frozen=True, eq=False)
 class FrameTree:
-    """The `frames` of a system, each after its parent, with the names of the numbers of its
-    configurations, `coordinates` (nq), and the `bodies` on the frames.
+    """The `frames` of a system, each listed after its parent, the names `coordinates` (nq) of the
+    entries in a configuration, and the `bodies` on the frames.
 
-    It is the function `poses(parameters, q)` of a `VisualModel`. The parent of the first frames is
-    the root, which does not move. The bodies have the kinetic energy of the system; if there are
-    none, `no_bodies` says why. Raises ValueError for a frame that is declared twice or before its
-    parent, and for unknown coordinates and frames.
+    A tree can be used as the function `poses(parameters, q)` of a `VisualModel`. The root is the
+    parent of the first frame and does not move. The total kinetic energy of the bodies is the
+    kinetic energy of the system. If there are no bodies, `no_bodies` explains why. Raises
+    ValueError for a frame that is declared twice or before its parent, and for unknown coordinates
+    and frames.
     """
 
     coordinates: Sequence[str]
@@ -157,14 +164,15 @@ class FrameTree:
     no_bodies: str = "the visual model declares no bodies"
 
     def __post_init__(self) -> None:
+        # Parents come first, so a single pass computes all poses.
         known = [self.root]
         for frame in self.frames:
             if frame.name in known:
                 raise ValueError(f"frame {frame.name!r} is declared twice; names must differ")
             if frame.parent not in known:
                 raise ValueError(
-                    f"frame {frame.name!r}: its parent {frame.parent!r} is not declared before "
-                    f"it; declared are {', '.join(known)}, of which {self.root} is the root"
+                    f"frame {frame.name!r}: its parent {frame.parent!r} must be declared before "
+                    f"it; declared so far: {', '.join(known)}, where {self.root} is the root"
                 )
             unknown = [name for name in frame.coordinates if name not in self.coordinates]
             if unknown:
@@ -181,12 +189,12 @@ class FrameTree:
 
     @property
     def root(self) -> str:
-        """The frame that does not move, on which the first ones are declared."""
+        """The frame that does not move, which is the parent of the first frame."""
         return self.frames[0].parent if self.frames else ""
 
     def __call__(self, _: Any, q: np.ndarray) -> dict[str, Pose]:
-        """The poses of all frames in the root at a configuration q (nq): forward kinematics,
-        `T_frame = T_parent T(q)`.
+        """The poses of all frames relative to the root at a configuration q (nq), computed by
+        forward kinematics, `T_frame = T_parent T(q)`.
         """
         q = np.asarray(q, dtype=float)
         poses = dict[str, Pose]()
@@ -197,18 +205,21 @@ class FrameTree:
 
     @cached_property
     def _columns(self) -> list[list[int]]:
-        """The places of every frame's coordinates in a configuration."""
+        """The indices of each frame's coordinates in a configuration."""
         places = {name: i for i, name in enumerate(self.coordinates)}
         return [[places[name] for name in frame.coordinates] for frame in self.frames]
 
 
 def remainder(whole: Body, parts: Iterable[tuple[Body, Pose]]) -> Body | None:
-    """What remains of a body without parts of it, each given with the pose of its frame in that of
-    the body; None if no body has such a mass and inertia.
+    """The remainder of a body after some parts are removed. Each part is given with the pose of
+    its frame in the body's frame. The result is None if no rigid body can have the remaining mass
+    and inertia.
     """
     rest = whole.inertia_in(whole.frame, np.zeros(3), np.eye(3))
     for part, pose in parts:
+        # Subtract the mass, the first moment and the inertia of each part.
         rest = rest + part.inertia_in(whole.frame, pose.position, pose.rotation).scaled(-1.0)
+    # The remaining inertia must satisfy the triangle inequality.
     if rest.mass <= 0 or inertia_problem(rest.inertia):
         return None
     return Body(whole.frame, rest.mass, rest.center, rest.inertia)

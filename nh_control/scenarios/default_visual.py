@@ -1,5 +1,5 @@
-"""The visual model of a system that declares none: sticks for coordinates that turn, balls for
-points, and the axes of every body.
+"""The visual model of a system that does not declare one: sticks for angles, balls for points, and
+the axes of each body.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ from nh_control.scenarios.declared_frames import (
     prismatic,
     revolute,
 )
-from nh_control.scenarios.shown import Body, BodyState
+from nh_control.scenarios.shown import BodyState, PlanarBody
 from nh_control.scenarios.visual_model import (
     AXIS_COLORS,
     BLUE,
+    ODOM,
     ORANGE,
     STEEL,
     Pose,
@@ -46,16 +47,17 @@ from nh_control.scenarios.visual_model import (
 STICK_M, BALL_M, AXIS_M = 1.0, 0.16, 0.3
 BODY_M = (0.5, 0.3, 0.1)
 APART_M = 1.2
-"""Distance of bodies without a position among the coordinates."""
+"""Distance (m) between bodies whose positions are not coordinates."""
 ALONG = re.compile(r"(?:^|_)([xyz])_?\d*$")
-"""Endings of the names of coordinates along an axis."""
-WORLD = "odom"
+"""Suffixes in the names of coordinates along an axis."""
 
 
 def bodies_visual(
     space: Space, bodies: Callable[[np.ndarray], Sequence[BodyState]]
 ) -> VisualModel:
-    """A ball with its axes for every body in space; `bodies(q)` are at rest at q (nq)."""
+    """A ball with axes for each spatial body. `bodies(q)` returns the states of the bodies at rest
+    at q (nq).
+    """
 
     def pose(i: int, q: np.ndarray) -> Pose:
         return Pose(bodies(q)[i].position, quat2mat(bodies(q)[i].quaternion_wxyz))
@@ -68,20 +70,20 @@ def bodies_visual(
     return _balls(space, parent, frames)
 
 
-def body_visual(space: Space, body: Body) -> VisualModel:
-    """A ball with its axes for a planar body."""
+def body_visual(space: Space, body: PlanarBody) -> VisualModel:
+    """A ball with axes for a planar body."""
     frame = planar(body.frame, body.parent, body.coordinates, (0.0, 0.0, body.z))
     return _balls(space, body.parent, [frame])
 
 
 def _balls(space: Space, parent: str, frames: Sequence[Frame]) -> VisualModel:
-    """A ball with its axes for every frame; the first one leaves a trail."""
+    """A ball with axes for each frame. The first frame leaves a trail."""
     shapes = tuple(s for f in frames for s in (_ball(f.name, 0.3), *axes(f.name, 0.4)))
     return VisualModel(parent, FrameTree(space.names, frames), shapes, trail=frames[0].name)
 
 
 def axes(frame: str, length: float = AXIS_M) -> tuple[Shape, ...]:
-    """Rods along x (red), y (green) and z (blue) of a frame, of this length (m)."""
+    """Rods of the given length (m) along the x (red), y (green) and z (blue) axes of a frame."""
     thick, half = 0.06 * length, length / 2
     return (
         Shape("box", (length, thick, thick), AXIS_COLORS[0], frame, (half, 0.0, 0.0)),
@@ -93,7 +95,7 @@ def axes(frame: str, length: float = AXIS_M) -> tuple[Shape, ...]:
 def with_axes(
     visual: VisualModel, parameters: Any, origin: Callable[[], np.ndarray]
 ) -> VisualModel:
-    """The visual model; if it has no shapes, cables and outline, with axes for its frames."""
+    """The visual model, with axes added to its frames if it has no shapes, cables or outline."""
     if visual.shapes or visual.cables or visual.outline:
         return visual
     shapes = (shape for frame in visual.poses(parameters, origin()) for shape in axes(frame))
@@ -101,37 +103,38 @@ def with_axes(
 
 
 def system_visual(system: System, units: Mapping[str, str] | None = None) -> VisualModel:
-    """The visual model of a system: the skeleton of a `Multibody`; for other systems a box with
-    axes for every pose or rotation, a stick for every direction and every coordinate that turns,
-    and a ball for coordinates along x, y and z.
+    """The visual model of a system. A `Multibody` is drawn as a skeleton. Other systems get a box
+    with axes for each pose or rotation, a stick for each direction and each angle, and a ball for
+    coordinates along x, y and z.
 
-    `units` are units of coordinates by name; without them, coordinates whose names end with x, y
-    or z are lengths and others are angles. An angle turns a stick 1 m long about y, from the
-    downward vertical, or upwards if the potential energy is higher at 0. If the energy couples two
-    angles, the second one turns its stick relative to the first stick.
+    `units` are units of coordinates by name, in addition to those that the space declares.
+    Coordinates without a unit are lengths if their names end with x, y or z, and angles otherwise.
+    An angle rotates a stick of 1 m about y. At 0 the stick points downward, or upward if this is
+    the angle with the higher potential energy. If the energy couples two angles, the second stick
+    rotates relative to the first.
     """
     model = system.model if isinstance(system, MultibodySystem) else None
     if model is not None:
         return urdf_visual.visual_model(model)
-    skeleton = _Skeleton(system, units or {})
+    skeleton = _Skeleton(system, system.space.units | dict(units or {}))
     tree = FrameTree(
         system.space.names,
         skeleton.frames,
         no_bodies="its energy is a Lagrangian, which names no bodies",
     )
-    return VisualModel(WORLD, tree, tuple(skeleton.shapes), trail=skeleton.last)
+    return VisualModel(ODOM, tree, tuple(skeleton.shapes), trail=skeleton.last)
 
 
 class _Skeleton:
-    """The frames and shapes of a system's configuration space: poses and points, then angles and
-    directions on the last of them.
+    """The frames and shapes for a system's configuration space. Poses and points come first.
+    Angles and directions follow, and are attached to the last of the poses and points.
     """
 
     def __init__(self, system: System, units: Mapping[str, str]):
         self.frames: list[Frame] = []
         self.shapes: list[Shape] = []
         self._energy = _potential_energy(system)
-        self._units, self._at, self._on = units, 0, WORLD
+        self._units, self._at, self._on = units, 0, ODOM
         self._unseen = set(system.first_order)
         self._flat, self._angle = False, -1
         self._boxes: set[str] = set()
@@ -140,6 +143,7 @@ class _Skeleton:
         space = system.space
         factors = space.factors if isinstance(space, Product) else (space,)
         starts = np.cumsum([0, *(factor.nq for factor in factors)])
+        # Poses and points come first, because sticks and directions are attached to them.
         passes: tuple[tuple[type[Space], Callable[[Any], None]], ...] = (
             (SE2, self._planar),
             (SE3, self._pose),
@@ -156,9 +160,11 @@ class _Skeleton:
 
     @property
     def last(self) -> str:
-        """The last frame that carries other frames or ends a stick; "" without one."""
-        if self._on != WORLD or not self.frames:
-            return self._on.removeprefix(WORLD)
+        """The last frame that carries other frames or marks the tip of a stick, or "" if there is
+        none.
+        """
+        if self._on != ODOM or not self.frames:
+            return self._on.removeprefix(ODOM)
         return self.frames[-1].name
 
     def _add(self, frame: Frame, turns: bool = False) -> None:
@@ -169,27 +175,28 @@ class _Skeleton:
     def _upright(
         self, name: str, parent: str, names: Sequence[str], motion: Callable[[np.ndarray], Pose]
     ) -> None:
-        """Add a frame at a parent whose `motion` by its coordinates is in the axes of the world,
-        also if the parent turns.
+        """Add a frame at the origin of a parent. Its `motion` is a function of its coordinates,
+        and is expressed in world axes even if the parent rotates.
         """
         if parent not in self._turning:
             self._add(floating(name, parent, names, motion), turns=True)
             return
+        # Only the position of a rotating parent matters, so the frame is attached to the world.
         chain = FrameTree(self._names, tuple(self.frames))
 
         def placed(q: np.ndarray) -> Pose:
             return Pose.at(chain(None, q)[parent].position) @ motion(q[places])
 
-        places = [self._names.index(one) for one in names]
-        self._add(floating(name, WORLD, self._names, placed), turns=True)
+        places = [self._names.index(name) for name in names]
+        self._add(floating(name, ODOM, self._names, placed), turns=True)
 
     def _whole(self, factor: Space) -> tuple[str, ...]:
-        """The names of a factor's numbers in configurations of the system."""
+        """The names of the factor's entries in a configuration of the system."""
         return tuple(self._names[self._at : self._at + factor.nq])
 
     def _points(self, factor: Rn) -> None:
         for numbers in self._groups(factor.names):
-            self._on = WORLD
+            self._on = ODOM
             for i in numbers:
                 name = factor.names[i]
                 along = ALONG.search(name)
@@ -208,7 +215,7 @@ class _Skeleton:
         return self._units.get(name, "m" if ALONG.search(name) else "rad") != "m"
 
     def _groups(self, names: Sequence[str]) -> list[list[int]]:
-        """The numbers of the coordinates that form a point."""
+        """The indices of coordinates in groups, where each group forms a point."""
         groups: list[list[int]] = []
         last: tuple[str, set[str]] = ("", set("xyz"))
         for i, name in enumerate(names):
@@ -216,6 +223,8 @@ class _Skeleton:
             prefix, axis = (name[: along.start()], along[1]) if along else (name, "x")
             if self._turns(name) or name in self._unseen:
                 last = "", set("xyz")
+            # With the same prefix and a new axis, the coordinate belongs to the same point as the
+            # previous one.
             elif last[0] == prefix and axis not in last[1]:
                 groups[-1].append(i)
                 last[1].add(axis)
@@ -225,7 +234,7 @@ class _Skeleton:
         return groups
 
     def _stick(self, name: str, at: int) -> None:
-        """A stick on the last body, or else on the end of the last stick."""
+        """Add a stick to the last body or, if there is none, to the tip of the last stick."""
         frame = self._free(name)
         if self._flat:
             self._add(revolute(frame, self._on, name))
@@ -233,7 +242,7 @@ class _Skeleton:
             self.shapes.append(bar)
             return
         up = 1.0 if self._higher_at_zero(at) else -1.0
-        axis = (0.0, up, 0.0)  # towards x: about y from above, about -y from below
+        axis = (0.0, up, 0.0)  # positive angles turn towards x: about y (up) or about -y (down)
         relative = self._angle >= 0 and self._coupled(self._angle, at)
         if relative or self._on not in self._turning:
             self._add(revolute(frame, self._on, name, axis), turns=True)
@@ -245,23 +254,25 @@ class _Skeleton:
 
     def _planar(self, factor: SE2) -> None:
         name = self._free("body")
-        self._add(planar(name, WORLD, self._whole(factor)), turns=True)
+        self._add(planar(name, ODOM, self._whole(factor)), turns=True)
         self._shape(Shape("box", BODY_M, BLUE, name, (0.0, 0.0, BODY_M[2] / 2)), *axes(name))
         self._on, self._flat = name, True
 
     def _pose(self, factor: SE3) -> None:
         name, names = self._free("body"), self._whole(factor)
-        self._add(floating(name, WORLD, (*names[4:], *names[:4])), turns=True)
+        self._add(floating(name, ODOM, (*names[4:], *names[:4])), turns=True)
         self._box(name)
 
     def _rotation(self, factor: SO3) -> None:
-        """A box at the position of the preceding coordinates, or beside the last body."""
+        """Add a box at the position given by the preceding coordinates, or next to the last
+        body.
+        """
         name = self._free("body")
         on = "" if self._on in self._boxes else self._on
-        aside = APART_M * len(self._boxes) if on in ("", WORLD) else 0.0
+        aside = APART_M * len(self._boxes) if on in ("", ODOM) else 0.0
         attitude = partial(_attitude, aside)
-        self._upright(name, on or WORLD, self._whole(factor), attitude)
-        self.shapes = [s for s in self.shapes if s.frame != on]  # the box is in the ball's place
+        self._upright(name, on or ODOM, self._whole(factor), attitude)
+        self.shapes = [s for s in self.shapes if s.frame != on]  # the box replaces the ball
         self._box(name)
 
     def _direction(self, factor: S2) -> None:
@@ -270,8 +281,8 @@ class _Skeleton:
         self._rod(name, 1.0)
 
     def _rod(self, frame: str, up: float) -> str:
-        """Add a stick along z of a frame, or against it, with a ball at its end; return the frame
-        there.
+        """Add a stick along the z axis of a frame, in the direction `up`, with a ball at the tip.
+        Return the name of the frame at the tip.
         """
         end = f"{frame} end"
         self._add(fixed(end, frame, (0.0, 0.0, up * STICK_M)))
@@ -291,23 +302,28 @@ class _Skeleton:
     def _free(self, name: str) -> str:
         taken = {frame.name for frame in self.frames}
         names = (f"{name}{k}" if k else name for k in range(len(taken) + 1))
-        return next(one for one in names if one not in taken)
+        return next(candidate for candidate in names if candidate not in taken)
 
     def _higher_at_zero(self, i: int) -> bool:
-        """Whether the potential energy is higher at angle 0 than at half a turn."""
+        """Whether the potential energy at angle 0 is higher than after half a turn."""
+        # Check V(0) > V(pi) with a margin for rounding errors.
         low, high = (self._energy({i: angle}) for angle in (np.pi, 0.0))
         return bool(high > low + 1e-9 * abs(high - low))
 
     def _coupled(self, i: int, j: int) -> bool:
-        """Whether the potential energy is not a sum of functions of these two angles."""
+        """Whether the potential energy couples two angles, so it is not a sum of functions of
+        either angle.
+        """
         a, b = 0.7, 0.4
+        # V is separable only if V(a, b) + V(0, 0) = V(a, 0) + V(0, b). Check this for two generic
+        # angles.
         both = self._energy({i: a, j: b}) + self._energy({})
         alone = self._energy({i: a}) + self._energy({j: b})
         return bool(abs(both - alone) > 1e-9 * (abs(both) + abs(alone)))
 
 
 def _potential_energy(system: System) -> Callable[[Mapping[int, float]], float]:
-    """The energy V = -L(q, 0) at the nominal configuration with some of its numbers changed."""
+    """The energy V = -L(q, 0) at the nominal configuration after changing some entries."""
     q = ca.SX.sym("q", system.space.nq)
     plain = system.numeric
     still = ca.SX(system.space.nw, 1)

@@ -1,4 +1,4 @@
-"""Visual model of a differential drive."""
+"""The visual model of a differential drive."""
 
 from __future__ import annotations
 
@@ -19,23 +19,30 @@ AXLE = (0.0, 1.0, 0.0)
 
 
 def frame_tree(parameters: DifferentialDriveParameters) -> FrameTree:
-    """The body, on the ground below the middle of its axle, and the wheels."""
-    p, inertia = parameters, (parameters.J_yaw, parameters.J_roll, parameters.J_yaw)
-    sides = (("left", p.b), ("right", -p.b))
+    """The body and the wheels. The body's origin is on the ground below the midpoint of the
+    axle.
+    """
+    inertia = (parameters.J_yaw, parameters.J_roll, parameters.J_yaw)
+    sides = (("left", parameters.b), ("right", -parameters.b))
     wheels = [f"{side}_wheel" for side, _ in sides]
     return FrameTree(
         ("left", "right", "theta", "x", "y"),
         (
             planar("body", "odom"),
             *(
-                revolute(wheel, "body", side, AXLE, (0.0, offset, p.r))
+                revolute(wheel, "body", side, AXLE, (0.0, offset, parameters.r))
                 for wheel, (side, offset) in zip(wheels, sides)
             ),
         ),
         (
-            Body("body", p.m_body, (p.d, 0.0, p.r), (p.I_body / 2, p.I_body / 2, p.I_body)),
+            Body(
+                "body",
+                parameters.m_body,
+                (parameters.d, 0.0, parameters.r),
+                (parameters.I_body / 2, parameters.I_body / 2, parameters.I_body),
+            ),
             *(
-                Body(wheel, p.m_wheel, ORIGIN, inertia, accept_any_inertia=True)
+                Body(wheel, parameters.m_wheel, ORIGIN, inertia, accept_any_inertia=True)
                 for wheel in wheels
             ),
         ),
@@ -43,7 +50,7 @@ def frame_tree(parameters: DifferentialDriveParameters) -> FrameTree:
 
 
 def visual_model(parameters: DifferentialDriveParameters) -> VisualModel:
-    """A round body with its nose forward between two wheels, and a caster behind."""
+    """A round body between two wheels, with a nose at the front and a caster at the rear."""
     b, r = parameters.b, parameters.r
     radius = 0.85 * b
     shapes = (

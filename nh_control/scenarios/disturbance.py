@@ -1,5 +1,5 @@
-"""Disturbances: external forces on targets that a scenario names; constant, gusts, sines or noise.
-Their values depend only on the step and the declaration.
+"""Disturbances: external forces on the targets of a scenario. A disturbance is a constant force, a
+gust, a sine wave or noise. Its values depend only on the step and the declaration.
 """
 
 from __future__ import annotations
@@ -24,15 +24,17 @@ def _size(description: str, **bound: float) -> Any:
 
 
 class Signal(Parameters, ABC):
-    """The time course of a disturbance; its field `force` has one number for every component of
-    its target, in the target's units.
+    """The time course of a disturbance. The field `force` has a number for each component of the
+    target, in the target's units.
     """
 
     force: tuple[float, ...]
 
     @abstractmethod
     def factors(self, h: float, seed: Sequence[int]) -> Factors:
-        """The factor of `force` in every step of h s; noise is drawn from `seed`."""
+        """A function that returns the factor by which `force` is multiplied in step k, for steps
+        of h s. Noise is drawn from `seed`.
+        """
 
 
 @dataclass(frozen=True)
@@ -47,13 +49,14 @@ class Constant(Signal):
 
 @dataclass(frozen=True)
 class Gust(Signal):
-    """A constant force from `start` on for `duration`."""
+    """A constant force that begins at `start` and lasts for `duration`."""
 
     force: tuple[float, ...] = _size("forces, then torques")
     start: float = parameter(0.0, "s", "simulated time at which it begins", at_least=0.0)
-    duration: float = parameter(0.0, "s", "how long it lasts, 0 = for ever after", at_least=0.0)
+    duration: float = parameter(0.0, "s", "how long it lasts, 0 = until the end", at_least=0.0)
 
     def factors(self, h: float, seed: Sequence[int]) -> Factors:
+        # Times are rounded to whole steps.
         first = round(self.start / h)
         end = first + round(self.duration / h) if self.duration else math.inf
         return lambda k: 1.0 if first <= k < end else 0.0
@@ -61,8 +64,8 @@ class Gust(Signal):
 
 @dataclass(frozen=True)
 class Sine(Signal):
-    """A sine from the start. `force sin(2 pi frequency t + phase)`, with t at the middle of every
-    step, over which it is held.
+    """A sine over time. `force sin(2 pi frequency t + phase)`, where t is the middle of a step.
+    The force is constant during the step.
     """
 
     force: tuple[float, ...] = _size("amplitudes of forces, then torques")
@@ -75,21 +78,23 @@ class Sine(Signal):
 
 @dataclass(frozen=True)
 class Noise(Signal):
-    """First-order colored noise. `w_k+1 = a w_k + sqrt(1 - a^2) n_k` with
-    `a = exp(-h / correlation)` and standard normal n_k, times `force`, for every component:
-    stationary, with the same spectrum for every step h.
+    """First-order colored noise. Every component is `force` times w, where
+    `w_k+1 = a w_k + sqrt(1 - a^2) n_k` with `a = exp(-h / correlation)` and standard normal n_k.
+    The noise is stationary and has the same spectrum for every step h.
     """
 
     force: tuple[float, ...] = _size("standard deviations of forces, then torques", at_least=0.0)
-    correlation: float = parameter(1.0, "s", "time after which it is forgotten to 1 / e")
-    seed: int = parameter(0, "", "of the noise, which targets never share", at_least=0)
+    correlation: float = parameter(1.0, "s", "time in which the correlation decays to 1 / e")
+    seed: int = parameter(0, "", "seed of the noise, which differs between targets", at_least=0)
 
     def factors(self, h: float, seed: Sequence[int]) -> Factors:
         return _ColoredNoise(math.exp(-h / self.correlation), len(self.force), [self.seed, *seed])
 
 
 class _ColoredNoise:
-    """The noise at any step: the next step costs one draw, an earlier step restarts the series."""
+    """The noise in any step. The next step costs a single draw, and an earlier step restarts the
+    series.
+    """
 
     def __init__(self, a: float, n: int, seed: Sequence[int]):
         self._a, self._n, self._seed = a, n, seed
@@ -116,19 +121,20 @@ KINDS: Mapping[str, Callable[..., Signal]] = {
     "noise": Noise,
 }
 SYNTAX = "TARGET:KIND:NUMBER[,NUMBER...][,NAME=VALUE...]"
-"""The syntax of a disturbance, see `parse`."""
+"""The syntax of a disturbance (see `parse`)."""
 
 
 @dataclass(frozen=True)
 class Disturbance:
-    """A `signal` on a target of the scenario, by the target's name."""
+    """A `signal` that acts on the target with the given name."""
 
     target: str
     signal: Signal
 
     def __str__(self) -> str:
         """The text that `parse` reads."""
-        kind = next(name for name, made in KINDS.items() if made is type(self.signal))
+        kind = next(name for name, kind in KINDS.items() if kind is type(self.signal))
+        # `force` is the first field of every kind.
         force, *options = declarations(self.signal)
         values = [repr(number) for number in force.value]
         return f"{self.target}:{kind}:" + ",".join(
@@ -137,19 +143,19 @@ class Disturbance:
 
 
 def parse(text: str) -> Disturbance:
-    """The disturbance written as `TARGET:KIND:NUMBERS,NAME=VALUE`, such as
+    """Return the disturbance written as `TARGET:KIND:NUMBERS,NAME=VALUE`, such as
     `payload:gust:2,0,0,start=5,duration=1`.
 
-    The numbers are its force; names and values are further fields of the kind. Raises ValueError
-    with the expected form.
+    The numbers are the force, and the names and values set other fields of this kind of
+    disturbance. Raises ValueError, which contains the expected form.
     """
     target, kind, body = ("", "", *text.strip().rsplit(":", 2))[-3:]  # a name may contain ":"
     if not target or not body:
         raise ValueError(f"disturbance {text!r} must be {SYNTAX}, e.g. cart:gust:2.0,start=5")
     if kind not in KINDS:
-        raise UnknownName(f"kind of the disturbance {text!r},", kind, KINDS)
-    made = KINDS[kind]
-    known = {d.name: d for d in declarations(made())}
+        raise UnknownName("kind of disturbance", kind, KINDS, f"; {text!r} must be {SYNTAX}")
+    signal_type = KINDS[kind]
+    known = {d.name: d for d in declarations(signal_type())}
     values: dict[str, Any] = {}
     force = []
     for part in body.split(","):
@@ -164,14 +170,14 @@ def parse(text: str) -> Disturbance:
             values[name] = value
         else:
             force.append(value)
-    return Disturbance(target, made(force=tuple(force), **values))
+    return Disturbance(target, signal_type(force=tuple(force), **values))
 
 
 class DisturbanceForces:
-    """The external forces of all disturbances at every step of h s, as inputs for the `targets`.
-    They depend on the step only, so they are the same in every process.
+    """The external forces of all disturbances in each step of h s, as inputs for the `targets`.
+    The forces depend only on the step, so they are the same in every process.
 
-    Raises UnknownName for an unknown target, ValueError for a wrong number of values.
+    Raises UnknownName for an unknown target and ValueError for a wrong number of values.
     """
 
     def __init__(
@@ -183,13 +189,15 @@ class DisturbanceForces:
         self.targets = tuple(
             targets[name] for name in dict.fromkeys(d.target for d in disturbances)
         )
+        # Each target has a slice of the vector of external forces.
         ends = np.cumsum([0, *(target.n for target in self.targets)]).tolist()
-        self._places = {t.name: slice(*ends[i : i + 2]) for i, t in enumerate(self.targets)}
+        self._places = {t.name: slice(ends[i], ends[i + 1]) for i, t in enumerate(self.targets)}
         self.n: int = ends[-1]
         self._signals = [
             (
                 self._places[d.target].start,
                 np.array(_force(d, targets[d.target])),
+                # The target's name is part of the seed, so noise differs between targets.
                 d.signal.factors(h, list(d.target.encode())),
             )
             for d in disturbances
@@ -197,7 +205,7 @@ class DisturbanceForces:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the targets, in order."""
+        """The names of the targets, in order."""
         return tuple(target.name for target in self.targets)
 
     def __call__(self, k: int) -> np.ndarray:
@@ -205,28 +213,29 @@ class DisturbanceForces:
         return self._over([k])[0]
 
     def rows(self, steps: int) -> np.ndarray:
-        """The external forces (steps, n) in the first steps."""
+        """The external forces (steps, n) in the first `steps` steps."""
         return self._over(range(steps))
 
     def _over(self, steps: Sequence[int]) -> np.ndarray:
         out = np.zeros((len(steps), self.n))
         for start, force, factor in self._signals:
             factors = np.array([factor(k) for k in steps])
+            # Disturbances on the same target add up.
             out.T[start : start + len(force)] += force[:, None] * factors.T
         return out
 
     def named(self, values: np.ndarray) -> dict[str, np.ndarray]:
-        """External forces (n) by the names of their targets."""
-        return {name: values[place] for name, place in self._places.items()}
+        """Split external forces (n) or (N, n) by target name."""
+        return {name: values[..., place] for name, place in self._places.items()}
 
 
 def _force(disturbance: Disturbance, target: ForceTarget) -> tuple[float, ...]:
-    """The values of the disturbance; the torques may be left out."""
+    """The values of the disturbance. Torques may be omitted."""
     force = disturbance.signal.force
     if len(force) not in (target.n_forces, target.n):
-        wanted = ", ".join(f"{c} ({u})" for c, u in zip(target.components, target.units))
+        expected = ", ".join(f"{c} ({u})" for c, u in zip(target.components, target.units))
         raise ValueError(
-            f"disturbance {str(disturbance)!r}: expected on {target.name} {wanted}"
+            f"disturbance {str(disturbance)!r}: {target.name} expects {expected}"
             + (f", or the first {target.n_forces}" if target.n_forces < target.n else "")
             + f", got {len(force)} number(s)"
         )

@@ -1,5 +1,5 @@
-"""Shared parts of the scenarios with wheels and skates: courses, trajectories with given
-velocities, initial errors.
+"""Functions shared by scenarios with wheels and skates: courses, trajectories with prescribed
+velocities, and initial errors.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ INTEGRATORS: dict[str, Make] = {
     "rdp_cay": partial(rdp, retraction="cay"),
 }
 STANDSTILL_S = 1.0
-"""Duration of the reference standstill."""
+"""Duration (s) of the reference `standstill`."""
 
 
 @dataclass(frozen=True)
 class CourseRates:
-    """Rates of a motion along a course at one time: `speed` (m/s, negative backwards), yaw rate
-    `yaw_rate` (rad/s), `curvature` (1/m) and its derivative by time, `curvature_rate` (1/m/s).
+    """Rates of a motion along a course at a given time: `speed` (m/s, negative when moving
+    backward), `yaw_rate` (rad/s), `curvature` (1/m) and its time derivative `curvature_rate`
+    (1/m/s).
     """
 
     speed: float
@@ -42,8 +43,9 @@ class CourseRates:
 
 @dataclass(frozen=True)
 class Course:
-    """A curve `path(s) -> (x, y)` in m, run as `s(t)` for `duration` s; both are expressions, the
-    heading is along growing s.
+    """A curve `path(s) -> (x, y)` (m) that is traversed for `duration` s, with the parameter
+    `s(t)` at time t. Both functions return expressions. The heading points in the direction of
+    increasing s.
     """
 
     path: Callable[[ca.SX], tuple[ca.SX, ca.SX]]
@@ -51,8 +53,9 @@ class Course:
     duration: float
 
     def rates(self, t: float) -> CourseRates:
-        """Speed and turning at time t."""
-        return CourseRates(*map(float, self._rates(t)))
+        """The speed, yaw rate and curvature at time t (s)."""
+        speed, yaw_rate, curvature, curvature_rate = map(float, self._rates(t))
+        return CourseRates(speed, yaw_rate, curvature, curvature_rate)
 
     @property
     def start(self) -> np.ndarray:
@@ -68,11 +71,12 @@ class Course:
     @cached_property
     def _rates(self) -> ca.Function:
         t, s, _, slope = self._symbols
-        # curvature of a plane curve, (x' y'' - y' x'') / |(x', y')|^3
+        # The curvature of a plane curve is kappa = (x' y'' - y' x'') / |(x', y')|^3.
         second = ca.jacobian(slope, s)
         cross, norm = slope[0] * second[1] - slope[1] * second[0], ca.norm_2(slope)
         curvature = cross / norm**3
         rate = ca.jacobian(self.s(t), t)
+        # Derivatives with respect to s, which become rates when multiplied by ds/dt.
         along = [norm, cross / norm**2, curvature, ca.jacobian(curvature, s)]
         speed, yaw_rate, curvature, curvature_rate = ca.substitute(along, [s], [self.s(t)])
         return ca.Function(
@@ -87,14 +91,16 @@ class Course:
 
 
 def smoothstep(s: ca.SX) -> ca.SX:
-    """From 0 to 1 with three derivatives that vanish at both ends, constant outside of [0, 1]."""
+    """A step from 0 to 1 whose first three derivatives vanish at 0 and 1. It is constant outside
+    [0, 1].
+    """
     s = ca.fmin(ca.fmax(s, 0), 1)
     return s**4 * (35 - 84 * s + 70 * s**2 - 20 * s**3)
 
 
 def figure_eight(length: float, width: float, duration: float) -> Course:
-    """A figure of eight (Gerono's lemniscate) of these sizes (m), once through from rest to rest
-    in its middle.
+    """A figure of eight (Gerono's lemniscate) with the given length and width (m). It is traversed
+    once and starts and ends at rest at the center.
     """
     return Course(
         lambda s: (length / 2 * ca.sin(s), width / 2 * ca.sin(2 * s)),
@@ -104,7 +110,7 @@ def figure_eight(length: float, width: float, duration: float) -> Course:
 
 
 def slalom(speed: float, amplitude: float, wavelength: float, waves: int) -> Course:
-    """Waves about a straight line, at about this speed (m/s)."""
+    """Sine waves around a straight line, traversed at approximately the given speed (m/s)."""
     return Course(
         lambda s: (s, amplitude * ca.sin(2 * np.pi * s / wavelength)),
         lambda t: speed * t,
@@ -118,22 +124,24 @@ def trajectory_with_velocity(
     velocity: Callable[[float, np.ndarray], np.ndarray],
     duration: float,
 ) -> Trajectory:
-    """The trajectory from configuration q (nq) with the admissible velocity `velocity(t, q)` (nw)
-    at every node, and its inputs; it is simulated, so it is discretely feasible.
+    """The trajectory that starts at configuration q (nq) and has the admissible velocity
+    `velocity(t, q)` (nw) at each node, including its inputs. It is a motion of the discrete
+    system.
 
-    For systems with as many inputs as momenta, see `step_to_velocity`.
+    The system must have as many inputs as momenta (see `step_to_velocity`).
     """
     steps = round(duration / dsys.h)
     states, inputs = np.empty((steps + 1, dsys.nx)), np.zeros((steps, dsys.nu))
     states[0] = dsys.state(q, velocity(0.0, q))
     for k in range(steps):
-        wanted = partial(velocity, (k + 1) * dsys.h)
-        states[k + 1], inputs[k] = step_to_velocity(dsys, states[k], inputs[max(k - 1, 0)], wanted)
+        # Each step solves for the inputs, starting from the inputs in the previous step.
+        target = partial(velocity, (k + 1) * dsys.h)
+        states[k + 1], inputs[k] = step_to_velocity(dsys, states[k], inputs[max(k - 1, 0)], target)
     return Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs, dsys=dsys)
 
 
 def standstill(dsys: DiscreteSystem) -> Trajectory:
-    """At rest at the origin, for runs by velocity commands and goals."""
+    """The vehicle rests at the origin, for runs with velocity commands and goals."""
     rest = np.zeros(dsys.system.space.nw)
     return trajectory_with_velocity(
         dsys, dsys.system.space.origin, lambda t, q: rest, STANDSTILL_S
@@ -146,8 +154,9 @@ def trajectory_along_course(
     velocity: Callable[[Any, float, float], np.ndarray],
     q: np.ndarray,
 ) -> Trajectory:
-    """The trajectory from configuration q (nq) along a course; `velocity(parameters, forward,
-    yaw_rate)` is the system's velocity (nw) at a forward speed (m/s) and a yaw rate (rad/s).
+    """The trajectory that starts at configuration q (nq) and follows a course.
+    `velocity(parameters, forward, yaw_rate)` returns the system's velocity (nw) for a forward
+    speed (m/s) and a yaw rate (rad/s).
     """
 
     def along_course(t: float, _: np.ndarray) -> np.ndarray:
@@ -163,8 +172,9 @@ def perturbed(
     perturbation: PlanarPerturbation,
     heading: str = "theta",
 ) -> np.ndarray:
-    """State x (nx) with the body whose `heading` this is moved and turned, and every momentum
-    scaled.
+    """The state x (nx) with the body displaced and rotated, and all momenta scaled. `heading` is
+    the name of the body's heading. In the tangent space, the body's position comes directly after
+    the heading.
     """
     nv, n = model.system.space.nv, model.system.nrho
     theta = model.system.space.tangent_names.index(heading)

@@ -1,5 +1,5 @@
-"""Names and units of a scenario's coordinates, and the tracking error in parts with a physical
-meaning.
+"""Names and units of a scenario's coordinates, and the tracking error divided into physically
+meaningful parts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOMENTUM_UNITS = {"m": "kg m/s", "rad": "kg m²/s"}
 
 @dataclass(frozen=True)
 class Part:
-    """Size (N + 1) of one part of the tracking error at the nodes of a run, in `unit`."""
+    """The size (N + 1) of a part of the tracking error at the nodes of a run, in `unit`."""
 
     name: str
     unit: str
@@ -30,10 +30,10 @@ class Part:
 
 
 def coordinate_units(scenario: Scenario, space: Space) -> dict[str, str]:
-    """Units of the coordinates: of joints, of the coordinates of a planar body (rad, m, m), and m
-    for others.
+    """The units of the coordinates by name: the units of the joints, of the planar body (rad, m,
+    m) and of the space, and m for all other coordinates.
     """
-    declared = (
+    declared = space.units | (
         {} if scenario.body is None else dict(zip(scenario.body.coordinates, ("rad", "m", "m")))
     )
     declared |= {joint.coordinate: joint.unit for joint in scenario.joints}
@@ -46,15 +46,17 @@ def coordinate_units(scenario: Scenario, space: Space) -> dict[str, str]:
 
 
 def state_label(name: str, units: dict[str, str]) -> str:
-    """A coordinate or a momentum `p_<coordinate>` with its unit, where it is known."""
+    """A coordinate or a momentum `p_<coordinate>` with its unit, or with SI if the unit is
+    unknown.
+    """
     coordinate = name.removeprefix("p_")
     unit = units.get(name) or MOMENTUM_UNITS.get(units.get(coordinate, ""), "SI")
     return f"{name if name == coordinate else f'p of {coordinate}'} ({unit})"
 
 
 def input_units(scenario: Scenario, system: System) -> tuple[str, ...]:
-    """Units of the inputs, "" for unknown ones: units of the forces, then of the prescribed
-    coordinates.
+    """The units of the inputs: first those of the forces, then those of the prescribed
+    coordinates. Unknown units are "".
     """
     units = coordinate_units(scenario, system.space)
     forces = system.input_units or ("",) * system.nu
@@ -62,7 +64,9 @@ def input_units(scenario: Scenario, system: System) -> tuple[str, ...]:
 
 
 def error_unit(scenario: Scenario, space: Space) -> str:
-    """Unit of the norm of the configuration's error, "m, rad" for a norm over both."""
+    """The unit of the norm of the configuration error, such as "m, rad" for a norm that includes
+    both.
+    """
     still = np.array([space.origin])
     units = {part.unit for part in error_parts(scenario, space, still, still)}
     return ", ".join(sorted(units))
@@ -71,8 +75,8 @@ def error_unit(scenario: Scenario, space: Space) -> str:
 def error_parts(
     scenario: Scenario, space: Space, q: np.ndarray, targets: np.ndarray
 ) -> list[Part]:
-    """Distances of configurations q from `targets`, (N + 1, nq) each: positions in m, rotations
-    and directions by their angle in rad.
+    """The distances between the configurations q and `targets`, each (N + 1, nq): distances
+    between positions in m, and angles between rotations or directions in rad.
     """
     parts: list[Part] = []
     for factor, columns, _ in simple_factors(space):
@@ -81,22 +85,27 @@ def error_parts(
 
 
 def manifold_residual(space: Space, q: np.ndarray) -> np.ndarray | None:
-    """Largest distance (N) of the numbers of configurations (N, nq) from the manifold,
-    `|retract(q, 0) - q|`; None for a space without spheres.
+    """The largest deviation (N) from the manifold, `|retract(q, 0) - q|`, over the entries of each
+    of the configurations (N, nq). The result is None if the space has no quaternions or unit
+    vectors.
     """
     if not any(isinstance(factor, (S2, SO3, SE3)) for factor, _, _ in simple_factors(space)):
         return None
-    still = np.zeros(space.nv)
-    return np.array([np.abs(space.retract(row, still) - row).max() for row in q])
+    return np.abs(space.retract(q, np.zeros(space.nv)) - q).max(axis=1)
 
 
 def _angle(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Angle between the rows of a and b, unit vectors, without loss near 0 and pi."""
+    """The angles between the unit vectors in the rows of a and b, which are accurate even near 0
+    and pi.
+    """
     return 2 * np.arctan2(np.linalg.norm(a - b, axis=1), np.linalg.norm(a + b, axis=1))
 
 
 def _rotation_angle(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Angle of the rotation between unit quaternions of either sign."""
+    """The angles of the rotations between unit quaternions. The signs of the quaternions do not
+    matter.
+    """
+    # The quaternions q and -q are the same rotation, so take the smaller of the two angles.
     between = _angle(a, b)
     return 2 * np.minimum(between, np.pi - between)
 
@@ -116,8 +125,9 @@ def _vector_parts(
 
 
 def _vector_name(names: list[str], unit: str) -> str:
-    """The common name of coordinates: `payload position` for payload_x, payload_y, payload_z;
-    without one, their names if they are few.
+    """A name for several coordinates, such as `payload position` for payload_x, payload_y,
+    payload_z. If the coordinates have no common prefix, the name is a list of their names or, if
+    there are too many, their kind.
     """
     common = os.path.commonprefix(names).rpartition("_")[0]
     if common and len(names) > 1:
@@ -151,7 +161,7 @@ def _spatial_pose_parts(
 
 
 def _prefix(factor: Space, first: str) -> str:
-    """The prefix that a factor's names have, to be put before a word."""
+    """The common prefix of a factor's names, as words that precede another word."""
     return factor.tangent_names[0].removesuffix(first).replace("_", " ")
 
 
@@ -165,6 +175,6 @@ _PARTS: dict[type, Callable[..., Iterator[Part]]] = {
 
 
 def norms(table: np.ndarray) -> np.ndarray:
-    """Norms (n) of the rows of a table (n, k); infinite for numbers that are far away."""
+    """The norms (n) of the rows of a table (n, k). Norms that overflow are infinite."""
     with np.errstate(over="ignore"):
         return np.linalg.norm(table, axis=1)

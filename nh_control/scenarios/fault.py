@@ -1,8 +1,8 @@
-"""Injected faults of sensors and actuators, for every scenario: noise, bias, quantization, delay,
+"""Injected faults of sensors and actuators for every scenario: noise, bias, quantization, delay,
 jitter, dropout, lag, saturation, dead band, stuck and lost actuators.
 
-The output of a fault depends only on the step, its seed and its inputs and outputs so far, so it
-is the same in every process. External forces are disturbances, not faults.
+The output of a fault depends only on the step, the fault's seed, and its previous inputs and
+outputs, so it is the same in every process. External forces are disturbances, not faults.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from nh_control.mechanics.parameters import Parameters, declarations, parameter
 from nh_control.scenarios.names import UnknownName
 
 MEASUREMENTS, POSITIONS, VELOCITIES = "measurements", "positions", "velocities"
-"""Targets: all measurements, configurations only, velocities only."""
+"""Targets: all measurements, only configurations, only velocities."""
 COMMANDS = "commands"
 """Target: all inputs."""
 
 
 class SignalSpace(Protocol):
-    """The space of a signal's values x, with `y = retract(x, d)` and `d = local(x, y)`;
-    `rest(before)` is the value without effort that follows the value `before`.
+    """The space that contains a signal's values x, with `y = retract(x, d)` and `d = local(x, y)`.
+    `rest(before)` is the value of an actuator without effort if its previous value was `before`.
     """
 
     @property
     def n(self) -> int:
-        """Number of local coordinates."""
+        """The number of local coordinates."""
 
     def retract(self, x: np.ndarray, d: np.ndarray) -> np.ndarray: ...
 
@@ -42,8 +42,8 @@ class SignalSpace(Protocol):
 
 @dataclass(frozen=True)
 class FaultContext:
-    """The inputs of a fault at a step: the values of the `signal` so far, the present one first
-    (`past`), the output at the step `before`, and a seed of its own.
+    """The inputs of a fault in a step: the values of the `signal` so far, latest first (`past`),
+    the output in the previous step (`before`), and a `seed` that no other fault has.
     """
 
     step: int
@@ -55,55 +55,58 @@ class FaultContext:
 
     @property
     def value(self) -> np.ndarray:
-        """The present value of the signal."""
+        """The current value of the signal."""
         return self.past[0]
 
 
 @dataclass(frozen=True)
 class Effect(Parameters, ABC):
-    """The effect of a fault, from `start` on for `duration`."""
+    """The effect of a fault. It begins at `start` and lasts for `duration`."""
 
     default: ClassVar[str] = POSITIONS
     """The target if the user does not name one."""
     of_inputs_only: ClassVar[bool] = False
     of_all_only: ClassVar[bool] = False
-    """Whether it applies only to all measurements or all commands, not to a single one."""
+    """Whether the effect applies only to all measurements or all commands, not to single
+    components.
+    """
 
     start: float = parameter(0.0, "s", "simulated time at which it begins", at_least=0.0)
-    duration: float = parameter(0.0, "s", "how long it lasts, 0 = for ever after", at_least=0.0)
+    duration: float = parameter(0.0, "s", "how long it lasts, 0 = until the end", at_least=0.0)
 
     def active(self, k: int, h: float) -> bool:
-        """Whether the effect acts in step k of h s."""
+        """Whether the effect is active in step k. Each step takes h s."""
         first = round(self.start / h)
         return first <= k and (not self.duration or k < first + round(self.duration / h))
 
     def memory(self, h: float) -> int:
-        """Number of earlier values that the effect needs."""
+        """The number of earlier values that the effect needs."""
         return 0
 
     def age(self, k: int, h: float, seed: tuple[int, ...]) -> float:
-        """Delay of the output at step k in s."""
+        """The delay (s) of the output at step k."""
         return 0.0
 
     @abstractmethod
     def apply(self, context: FaultContext) -> np.ndarray | None:
-        """The output value, None if it is lost."""
+        """The output, or None if it is lost."""
 
 
 @dataclass(frozen=True)
 class RandomEffect(Effect):
     """A random fault."""
 
-    seed: int = parameter(0, "", "of the draws, which faults never share", at_least=0)
+    seed: int = parameter(0, "", "seed of the random numbers, which differ by fault", at_least=0)
 
     def draw(self, k: int, seed: tuple[int, ...]) -> np.random.Generator:
-        """The random generator of step k."""
+        """The random generator for step k."""
+        # Seeding by step makes the draw independent of the order of calls.
         return np.random.default_rng([self.seed, k, *seed])
 
 
 @dataclass(frozen=True)
 class Noise(RandomEffect):
-    """White noise, drawn anew in every step. `y = retract(x, size n_k)`, n_k standard normal."""
+    """White noise. `y = retract(x, size n_k)` with a new standard normal n_k in every step."""
 
     size: float = parameter(1.0, "", "standard deviation, in the target's units", at_least=0.0)
 
@@ -124,7 +127,7 @@ class Bias(Effect):
 
 @dataclass(frozen=True)
 class Quantization(Effect):
-    """Multiples of `size` only, counted from the start, as an incremental encoder does.
+    """Multiples of `size` only, counted from the start as in an incremental encoder.
     `y_k = retract(y_k-1, size round(local(y_k-1, x) / size))`.
     """
 
@@ -137,12 +140,13 @@ class Quantization(Effect):
 
 @dataclass(frozen=True)
 class Delay(Effect):
-    """The value of `size` seconds before, interpolated between two steps."""
+    """The value `size` seconds ago, interpolated between two steps."""
 
     default: ClassVar[str] = MEASUREMENTS
-    size: float = parameter(1.0, "s", "how late", at_least=0.0)
+    size: float = parameter(1.0, "s", "delay", at_least=0.0)
 
     def memory(self, h: float) -> int:
+        # The interpolation needs one more value than there are whole steps.
         return math.ceil(self.size / h) + 1
 
     def age(self, k: int, h: float, seed: tuple[int, ...]) -> float:
@@ -150,6 +154,8 @@ class Delay(Effect):
 
     def apply(self, context: FaultContext) -> np.ndarray:
         steps = self.age(context.step, context.h, context.seed) / context.h
+        # With the delay d and n = floor(d / h),
+        # y = retract(x_k-n, (d / h - n) local(x_k-n, x_k-n-1)).
         whole = min(int(steps), len(context.past) - 2)
         late, later = context.past[whole], context.past[whole + 1]
         return context.signal.retract(late, (steps - whole) * context.signal.local(late, later))
@@ -157,17 +163,18 @@ class Delay(Effect):
 
 @dataclass(frozen=True)
 class Jitter(RandomEffect):
-    """A delay that is drawn in every step, uniformly up to `size`; a value older than the last
-    output is not used.
+    """A random delay, drawn uniformly up to `size` in every step. Values that are older than the
+    last output are ignored.
     """
 
     default: ClassVar[str] = MEASUREMENTS
-    size: float = parameter(1.0, "s", "how late at most", at_least=0.0)
+    size: float = parameter(1.0, "s", "largest delay", at_least=0.0)
 
     memory, apply = Delay.memory, Delay.apply
 
     def age(self, k: int, h: float, seed: tuple[int, ...]) -> float:
-        """`min over i of (drawn_k-i + i h)`: the newest of all that have arrived."""
+        """The age of the newest value that has arrived, `min over i of (drawn_k-i + i h)`."""
+        # For delays of at most `size`, only this many earlier values are needed.
         earlier = range(min(k, math.ceil(self.size / h)) + 1)
         return min(self.size * self.draw(k - i, seed).random() + i * h for i in earlier)
 
@@ -175,7 +182,7 @@ class Jitter(RandomEffect):
 @dataclass(frozen=True)
 class Dropout(RandomEffect):
     """Messages, except the first, are lost with the probability `size`. Without a measurement
-    there is no new command; without a command the actuators keep the last one.
+    there is no new command; without a command the actuators repeat the last one.
     """
 
     default: ClassVar[str] = MEASUREMENTS
@@ -188,6 +195,7 @@ class Dropout(RandomEffect):
             raise ValueError(f"Dropout.size must be a probability <= 1, got {self.size}")
 
     def apply(self, context: FaultContext) -> np.ndarray | None:
+        # The first message must arrive, because there is no earlier one to repeat.
         lost = context.step > 0 and self.draw(context.step, context.seed).random() < self.size
         return None if lost else context.value
 
@@ -230,7 +238,7 @@ class DeadBand(Effect):
 
 @dataclass(frozen=True)
 class Stuck(Effect):
-    """The value stays at the last one before the start of the fault."""
+    """The value stays at the last one before the fault began."""
 
     default: ClassVar[str] = COMMANDS
 
@@ -240,7 +248,7 @@ class Stuck(Effect):
 
 @dataclass(frozen=True)
 class Lost(Effect):
-    """An actuator without effort; prescribed coordinates stay where they are."""
+    """An actuator without effort; prescribed coordinates stay at their last values."""
 
     default: ClassVar[str] = COMMANDS
     of_inputs_only: ClassVar[bool] = True
@@ -263,14 +271,14 @@ KINDS: Mapping[str, type[Effect]] = {
     "lost": Lost,
 }
 SYNTAX = "[TARGET:]KIND[=NUMBER][,NAME=VALUE...]"
-"""The syntax of a fault, see `parse`."""
+"""The syntax of a fault (see `parse`)."""
 EXAMPLE = "delay=0.005 or positions:noise=0.001,seed=2"
 
 
 @dataclass(frozen=True)
 class Fault:
-    """An `effect` on a target by name: measurements, positions, velocities, commands, or one
-    coordinate, velocity or input of a scenario.
+    """An `effect` on the target with the given name: measurements, positions, velocities,
+    commands, or a single coordinate, velocity or input of a scenario.
     """
 
     target: str
@@ -278,53 +286,55 @@ class Fault:
 
     @property
     def kind(self) -> str:
-        """Name of the effect."""
-        return next(name for name, made in KINDS.items() if made is type(self.effect))
+        """The name of the effect."""
+        return next(name for name, kind in KINDS.items() if kind is type(self.effect))
 
     def __str__(self) -> str:
-        """The text that `parse` reads, without values equal to their defaults."""
-        given, usual = declarations(self.effect), declarations(type(self.effect)())
-        size = "".join(f"={entry.value!r}" for entry in given if entry.name == "size")
+        """The text that `parse` reads. Default values are omitted."""
+        entries, defaults = declarations(self.effect), declarations(type(self.effect)())
+        size = "".join(f"={entry.value!r}" for entry in entries if entry.name == "size")
         more = "".join(
             f",{entry.name}={entry.value!r}"
-            for entry, other in zip(given, usual)
-            if entry.name != "size" and entry.value != other.value
+            for entry, default in zip(entries, defaults)
+            if entry.name != "size" and entry.value != default.value
         )
         return f"{self.target}:{self.kind}{size}{more}"
 
 
 def parse(text: str) -> Fault:
-    """The fault written as `[TARGET:]KIND[=NUMBER][,NAME=VALUE...]`, such as `delay=0.005` or
-    `steer_torque:stuck,start=3`.
+    """Return the fault written as `[TARGET:]KIND[=NUMBER][,NAME=VALUE...]`, such as `delay=0.005`
+    or `steer_torque:stuck,start=3`.
 
-    The number is its `size`; names and values are further fields of the kind. Raises ValueError
-    that says what is expected.
+    The number is the `size`, and the names and values set other fields of this kind of fault.
+    Raises ValueError, which contains the expected form.
     """
     head, *options = (part.strip() for part in text.split(","))
+    # The target is optional, so split at the last colon.
     target, _, first = head.rpartition(":")
     kind, assigned, number = (part.strip() for part in first.partition("="))
     if not kind or ":" in target or (":" in head and not target):
         raise ValueError(f"fault {text!r} must be {SYNTAX}, e.g. {EXAMPLE}")
     if kind not in KINDS:
-        hint = f"; it is written {SYNTAX}, e.g. {EXAMPLE}"
-        raise UnknownName(f"kind of the fault {text!r},", kind, KINDS, hint)
-    made = KINDS[kind]
-    known = {entry.name: entry for entry in declarations(made())}
+        hint = f"; {text!r} must be {SYNTAX}, e.g. {EXAMPLE}"
+        raise UnknownName("kind of fault", kind, KINDS, hint)
+    effect_type = KINDS[kind]
+    known = {entry.name: entry for entry in declarations(effect_type())}
     size = known.pop("size", None)
+    # Kinds that have a size require "=NUMBER", and the other kinds do not accept it.
     if (size is None) == bool(assigned):
-        wanted = (
+        expected = (
             f"a number, {kind}=NUMBER: {size.description} {size.unit}".rstrip()
             if size
             else "no number"
         )
-        raise ValueError(f"fault {text!r}: {kind} takes {wanted}")
+        raise ValueError(f"fault {text!r}: {kind} takes {expected}")
     values: dict[str, Any] = {"size": _number(text, number)} if size else {}
     for option in options:
         name, _, value = (part.strip() for part in option.partition("="))
         if name not in known:
             raise UnknownName(f"value of the fault {text!r},", name, known)
         values[name] = _number(text, value, known[name].is_integer)
-    return Fault(target or made.default, made(**values))
+    return Fault(target or effect_type.default, effect_type(**values))
 
 
 def _number(text: str, number: str, whole: bool = False) -> float:

@@ -1,4 +1,4 @@
-"""Frames of a multibody model as targets of external forces."""
+"""Frames of a multibody model as targets for external forces."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from nh_control.numerics.expressions import Graph
 
 @dataclass(frozen=True)
 class FrameTarget(ForceTarget):
-    """A target whose force is that of an input of multibody models, `wrench`."""
+    """A target whose force is the input `wrench` of a multibody model."""
 
     wrench: Wrench | None = None
 
 
 def with_forces(system: System, targets: Iterable[ForceTarget]) -> System:
-    """`with_external_forces`; forces on frames of a multibody model are inputs of the model, so
-    that its steps stay those of the linear-time kernel.
+    """Return the system with forces on the targets (see `with_external_forces`). Forces on frames
+    of a multibody model become inputs of the model, so its steps still use the linear-time kernel.
     """
     targets = tuple(targets)
     model = system.model if isinstance(system, MultibodySystem) else None
-    wrenches = [one.wrench for one in targets if isinstance(one, FrameTarget) and one.wrench]
+    wrenches = [t.wrench for t in targets if isinstance(t, FrameTarget) and t.wrench]
     if model is None or len(wrenches) < len(targets):
         return with_external_forces(system, targets)
     name, inputs = f"{system.name}_disturbed", (*model.inputs, *wrenches)
@@ -41,8 +41,8 @@ def with_forces(system: System, targets: Iterable[ForceTarget]) -> System:
 
 
 def on_frames(model: Multibody, frames: Iterable[str]) -> tuple[ForceTarget, ...]:
-    """A force (N) at the origin of every one of the frames and a torque (N m), in the axes of the
-    world.
+    """A target for each frame: a force (N) at the frame's origin and a torque (N m), in world
+    axes.
     """
     return tuple(_on_frame(model, model.tree.checked_frame(name)) for name in frames)
 
@@ -50,8 +50,8 @@ def on_frames(model: Multibody, frames: Iterable[str]) -> tuple[ForceTarget, ...
 def _on_frame(model: Multibody, name: str) -> ForceTarget:
     wrench = Wrench(name, name, "world", FORCE + TORQUE)
 
-    def force(q: Graph, v: Graph, w: Graph, p: Any) -> Graph:
-        # generalized force: gradient of the virtual power by the virtual velocity
+    def force(q: Graph, v: Graph, w: Graph, parameters: Any) -> Graph:
+        # The generalized force is the gradient of the virtual power w.r.t. the virtual velocity.
         virtual = ca.SX.sym("virtual", model.space.nw)
         return ca.gradient(wrench.power(model.kinematics(q, virtual), w), virtual)
 

@@ -1,4 +1,6 @@
-"""Free motions from a start that the user gives, as references of every scenario."""
+"""Free motions from an initial state that the user chooses. They are available as references in
+every scenario.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +17,23 @@ from nh_control.scenarios.names import UnknownName
 
 FREE, DURATION = "free", "duration"
 FREE_S = 2.0
-"""Duration of a free motion for which none is given."""
+"""Default duration (s) of a free motion."""
 SYNTAX = "free[:NAME=VALUE,...]"
-"""The reference's name: coordinates and velocities that differ at the start, and `duration`."""
+"""Name of the reference: the initial coordinates and velocities that are changed, and a
+`duration`.
+"""
 
 
 def is_free(reference: str, declared: Collection[str] = ()) -> bool:
-    """Whether the name of a reference is that of a free motion, which a scenario has not
-    `declared` itself.
+    """Whether a reference is a free motion. This is False for names that the scenario has
+    `declared`.
     """
     return reference.partition(":")[0] == FREE and reference not in declared
 
 
 def lasting(reference: str, duration_s: float) -> str:
-    """The name of a free motion that lasts `duration_s`, unless it has a duration or this is 0;
-    other names are unchanged.
+    """Add the duration `duration_s` to the name of a free motion. The name is unchanged if it
+    already contains a duration, if `duration_s` is 0, or if the reference is not a free motion.
     """
     if not is_free(reference) or not duration_s or f"{DURATION}=" in reference:
         return reference
@@ -39,12 +43,14 @@ def lasting(reference: str, duration_s: float) -> str:
 def free_motion(
     model: DiscreteSystem, reference: str, declared: Callable[[DiscreteSystem], Trajectory] | None
 ) -> Trajectory:
-    """The motion of the name `reference` without forces, with prescribed coordinates at rest. It
-    starts as the `declared` one, without one at rest at the space's origin (under holonomic
-    constraints, which other coordinates then follow, at the nominal configuration), with the
-    changes that the name tells.
+    """The motion without forces that the name `reference` describes. Prescribed coordinates stay
+    at rest.
 
-    Raises UnknownName, NotConsistent, ValueError, and StepFailed.
+    The initial state is that of the reference `declared`, with the changes in the name. If there
+    is no such reference, the system starts at rest at the origin of the space, or at the nominal
+    configuration if it has holonomic constraints. The coordinates that the name does not mention
+    are then adjusted to satisfy these constraints. Raises UnknownName, NotConsistent, ValueError
+    and StepFailed.
     """
     system, space = model.system, model.system.space
     constrained = system.n_holonomic_constraints > 0
@@ -61,6 +67,8 @@ def free_motion(
         else:
             v[space.velocity_names.index(name)] = value
     if constrained:
+        # Coordinates in the name keep their values, and the others are corrected to satisfy the
+        # constraints.
         fixed = {*values, *system.prescribed}.intersection(space.tangent_names)
         q = satisfy_constraints(system, q, sorted(fixed))
     x = model.state(q, v)
@@ -69,7 +77,7 @@ def free_motion(
 
 
 def _values(reference: str, names: tuple[str, ...]) -> dict[str, float]:
-    """The numbers of a free motion's name."""
+    """Parse the values in the name of a free motion."""
     values: dict[str, float] = {}
     body = reference.partition(":")[2]
     for part in body.split(",") if body else ():

@@ -1,4 +1,4 @@
-"""Visual model of the continuous gearbox."""
+"""The visual model of the continuous gearbox."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from nh_control.scenarios.visual_model import (
 from nh_control.systems import GearboxParameters
 
 WALL, ASIDE = 3.0, 0.8
-"""Distance of the springs' other ends, and of the oscillators from the pendulum (m)."""
+"""Distance (m) of the walls to which the springs are attached, and lateral distance (m) of the
+oscillators.
+"""
 
 
 def frame_tree() -> FrameTree:
-    """The oscillators on both sides of the pendulum, which stands up at theta = 0, and the walls
-    that their springs hold to.
+    """The pendulum, which stands upright at theta = 0, the oscillators on both sides of the
+    pendulum, and the walls to which the springs are attached.
     """
-    upright = (0.0, 1.0, 0.0)  # from the upward vertical towards x
+    upright = (0.0, 1.0, 0.0)  # the angle is measured from the upward vertical, towards x
     return FrameTree(
         ("x_1", "x_2", "theta"),
         (
@@ -37,7 +39,9 @@ def frame_tree() -> FrameTree:
 
 
 def visual_model(parameters: GearboxParameters) -> VisualModel:
-    """Two sliding masses with their springs as lines, and a pendulum of 1 m between them."""
+    """Two sliding masses with their springs, drawn as lines, and a pendulum of 1 m between the
+    masses.
+    """
     shapes = [
         Shape("box", (0.06, 0.06, 1.0), STEEL, "pendulum", (0.0, 0.0, 0.5)),
         Shape("sphere", (0.25, 0.25, 0.25), ORANGE, "bob"),

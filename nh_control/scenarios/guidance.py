@@ -1,4 +1,4 @@
-"""The planning of motions of a body that moves already."""
+"""Planning of new motions while a body moves."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from nh_control.discrete.trajectory import Trajectory
 
 
 class Guidance(Protocol):
-    """Plans motions that leave its `reference` at a step k of it. A plan is a guidance along the
-    planned reference, which begins at this step; raises ValueError for what cannot be planned.
+    """Plans motions that leave the `reference` at step k. A plan is a guidance along the new
+    reference, which begins at step k. Raises ValueError for motions that cannot be planned.
     """
 
     @property
     def reference(self) -> Trajectory:
-        """The reference from which motions are planned."""
+        """The reference that planned motions leave."""
 
     def to_goal(self, k: int, position: ArrayLike) -> Guidance:
-        """The motion to rest at `position` (3) in m."""
+        """Plan a motion that comes to rest at `position` (3) in m."""
 
     def through_points(
         self, k: int, times_s: ArrayLike, positions: ArrayLike, velocities: ArrayLike | None = None
     ) -> Guidance:
-        """The motion through `positions` (n, 3) in m, with `velocities` (n, 3) in m/s if given,
-        `times_s` (n) after step k, to rest at the last one.
+        """Plan a motion through `positions` (n, 3) in m, optionally with `velocities` (n, 3) in
+        m/s, at the times `times_s` (n) after step k. The motion comes to rest at the last
+        position.
         """

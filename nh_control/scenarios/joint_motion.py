@@ -1,4 +1,4 @@
-"""References of scenarios along joint trajectories."""
+"""Scenario references that follow joint trajectories."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ from nh_control.scenarios.shown import Joint
 
 
 def is_file(reference: str) -> bool:
-    """Whether the name of a reference is the path of a joint trajectory."""
+    """Whether the name of a reference is the path of a joint trajectory file."""
     return Path(reference).suffix in ENDINGS
 
 
 def reference_label(reference: str) -> str:
-    """The name of a reference in titles and folders: of a file without folder and ending, of a
-    free motion without its start.
+    """The name of a reference in titles and folders. For a file, it is the stem of the file name.
+    For a free motion, it is the name without the initial state.
     """
     return Path(reference).stem if is_file(reference) else reference.partition(":")[0]
 
 
 def joint_motion(joints: Sequence[Joint], model: DiscreteSystem, file: str) -> Trajectory:
-    """The reference along the joint trajectory in a file (`JointTrajectory.load`). Its name is the
-    absolute path, by which nodes find it as well. Raises OSError, InfeasibleTrajectory if it
-    exceeds limits, and ValueError for other joints, or joints without one actuator each.
+    """The reference along the joint trajectory in a file (see `JointTrajectory.load`). Its name is
+    the absolute path, so that nodes can find the file too. Raises OSError; InfeasibleTrajectory if
+    the trajectory exceeds limits; and ValueError for unknown joints and for joints that do not
+    have one actuator each.
     """
     path = Path(file).expanduser().absolute()
     along = on_coordinates(joints, model, JointTrajectory.load(path))
@@ -49,7 +50,7 @@ def follows_joints(joints: Sequence[Joint], system: System) -> bool:
 def shown_positions(
     joints: Sequence[Joint], model: DiscreteSystem, x: np.ndarray
 ) -> tuple[tuple[str, ...], np.ndarray]:
-    """Names (k) of a scenario's joints and their positions (k) at a state x (nx)."""
+    """The names (k) of a scenario's joints, and the joints' positions (k) in state x (nx)."""
     q, names = model.configuration(x), model.system.space.names
     values = [joint.sign * q[names.index(joint.coordinate)] for joint in joints]
     return tuple(joint.name for joint in joints), np.array(values)
@@ -58,9 +59,9 @@ def shown_positions(
 def on_coordinates(
     joints: Sequence[Joint], model: DiscreteSystem, trajectory: JointTrajectory
 ) -> JointTrajectory:
-    """A trajectory of a scenario's joints as a trajectory of the model's coordinates, which the
-    joints show with a sign; raises ValueError for other joints, or a model with coordinates that
-    are no actuated joints.
+    """Convert a trajectory of a scenario's joints to the model's coordinates. The value of a
+    coordinate is the joint's position times the joint's sign. Raises ValueError for unknown
+    joints, and for a model with coordinates that are not actuated joints.
     """
     require_actuated(model)
     names = model.system.space.names

@@ -1,4 +1,4 @@
-"""Shared parts of the scenarios with joints: initial errors, references that end at rest."""
+"""Functions shared by scenarios with joints: initial errors, and references that end at rest."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from nh_control.scenarios.perturbation import (
 
 @dataclass(frozen=True)
 class TurningPerturbation(SeededPerturbation):
-    """The initial error of joints that turn."""
+    """The initial error of revolute joints."""
 
-    angle: float = initial_error("rad", "turn of every joint")
+    angle: float = initial_error("rad", "rotation of every joint")
     momentum: float = momentum_error()
     seed: int = error_seed()
 
 
 @dataclass(frozen=True)
 class JointPerturbation(SeededPerturbation):
-    """The initial error of joints that slide or turn."""
+    """The initial error of prismatic and revolute joints."""
 
-    position: float = initial_error("m", "displacement of everything that slides")
-    angle: float = initial_error("rad", "turn of everything that turns")
+    position: float = initial_error("m", "displacement of every prismatic joint")
+    angle: float = initial_error("rad", "rotation of every revolute joint")
     momentum: float = momentum_error()
     seed: int = error_seed()
 
@@ -42,8 +42,8 @@ def perturbed(
     perturbation: JointPerturbation | TurningPerturbation,
     sliding: tuple[str, ...] = (),
 ) -> np.ndarray:
-    """State x (nx) with all joints turned by the perturbation's `angle`, the joints in `sliding`
-    moved by its `position` instead, and all momenta scaled.
+    """The state x (nx) with each joint rotated by the perturbation's `angle`, or displaced by its
+    `position` if the joint is in `sliding`, and with all momenta scaled.
     """
     position = getattr(perturbation, "position", 0.0)
     names = model.system.space.tangent_names
@@ -52,9 +52,7 @@ def perturbed(
 
 
 def ending_at_rest(trajectory: Trajectory, x: np.ndarray, u: np.ndarray) -> Trajectory:
-    """The trajectory with a last step at the equilibrium (x, u), which it reaches up
-    to round-off.
-    """
+    """Append a step at the equilibrium (x, u), which the trajectory reaches up to round-off."""
     states = np.vstack([trajectory.states[:-1], x, x])
     return Trajectory(
         trajectory.h,

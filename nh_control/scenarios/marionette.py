@@ -1,5 +1,5 @@
-"""The marionette scenario: a body on six strings follows a motion of its limbs, tracked by LQR
-through the strings.
+"""The marionette scenario: a body that hangs on six strings moves its limbs. LQR tracks the motion
+by moving the strings.
 """
 
 from __future__ import annotations
@@ -36,51 +36,52 @@ MOTIONS = {
     "step": StringMotion(LIMBS, frequency=0.8 * np.pi, duration=10.0, ramp=2.0, from_rest=True),
     "sway": StringMotion(SWAY, frequency=0.8 * np.pi, duration=7.5, ramp=2.0, from_rest=True),
 }
-"""published is that of [johnson2014 VIII-B]; step lifts legs and arms in turn, sway moves hands
-and legs to and fro, both from rest.
+"""`published` is the motion in [johnson2014 VIII-B]. `step` lifts the legs and arms in turn, and
+`sway` moves the hands and legs back and forth. Both start from rest.
 """
 
 WEIGHTS = np.diag([100.0] * 40 + [1.0] * 40), np.eye(18), None
-"""The weights of [johnson2014 VIII-B], on the whole state [q; p; v_k] (80).
+"""The weights from [johnson2014 VIII-B], on the whole state [q; p; v_k] (80).
 
-12 of these directions lead off the constraints. They need no reduction: the step annihilates a
-change of p by constraint impulses, `A (0, Dh^T mu) = 0`, so that its gains are zero, and returns a
-configuration off the constraints to them at once. Such directions decay by themselves: the problem
-is stabilizable, and its gains are unique.
+Twelve of the state's directions violate the constraints. They need not be eliminated. A step
+annihilates a change in p that is due to constraint impulses, `A (0, Dh^T mu) = 0`, so the gains
+for this change are zero. A step also returns the configuration to the constraints. Since these
+directions decay without feedback, the problem is stabilizable and the gains are unique.
 """
 
 
 def perturbed(
     model: DiscreteSystem, x: np.ndarray, perturbation: PlanarPerturbation
 ) -> np.ndarray:
-    """State x (nx) with the torso moved by `position` and turned by `heading` about the vertical,
-    the smallest motion of the other coordinates that keeps the strings taut, and every momentum
-    scaled.
+    """The state x (nx) with the torso displaced by `position` and rotated by `heading` about the
+    vertical, and all momenta scaled. The other coordinates change as little as the string lengths
+    allow.
 
-    With seed < 0 the torso moves along y. Raises NotConsistent if the strings do not allow the
+    For seed < 0 the torso moves along y. Raises NotConsistent if the strings do not allow the
     error.
     """
-    p, system = perturbation, model.system
-    direction, signs = p.draw_direction_and_signs(1 + system.nrho)
+    system = model.system
+    direction, signs = perturbation.draw_direction_and_signs(1 + system.nrho)
     changes = {
-        "torso_tx": p.position * direction[0],
-        "torso_ty": p.position * direction[1],
-        "torso_rz": signs[0] * p.heading,
+        "torso_tx": perturbation.position * direction[0],
+        "torso_ty": perturbation.position * direction[1],
+        "torso_rz": signs[0] * perturbation.heading,
     }
     state, q = np.array(x, dtype=float), model.configuration(x)
     for name, change in changes.items():
         q[system.space.names.index(name)] += change
+    # The torso keeps its error, the strings keep their lengths, and the limbs are corrected.
     state[: len(q)] = (
         satisfy_constraints(system, q, (*changes, *system.prescribed))
         if any(changes.values())
         else q
     )
-    state[len(q) :][: system.nrho] *= 1 + p.momentum * signs[1:]
+    state[len(q) :][: system.nrho] *= 1 + perturbation.momentum * signs[1:]
     return state
 
 
 def on_limbs(_: System) -> tuple[ForceTarget, ...]:
-    """Disturbances act on all bodies with mass."""
+    """The disturbance targets: all bodies with mass."""
     model = marionette_model()
     return on_frames(model, (body.frame for body in model.bodies))
 
@@ -95,6 +96,11 @@ MARIONETTE = Scenario(
     parameters=MarionetteParameters(),
     make_system=marionette,
     integrators={"midpoint_left": partial(midpoint, forcing="left"), "midpoint": midpoint},
+    meanings={
+        "published": "the motion of the strings of [johnson2014 VIII-B]",
+        "step": "legs and arms lifted in turn, from rest",
+        "sway": "hands and legs moved back and forth, from rest",
+    },
     references={name: motion.reference for name, motion in MOTIONS.items()},
     weights=WEIGHTS,
     perturbation=PlanarPerturbation(position=0.1, heading=0.1, momentum=0.1),

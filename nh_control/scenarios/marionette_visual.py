@@ -1,4 +1,4 @@
-"""Visual model of the marionette."""
+"""The visual model of the marionette."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from nh_control.multibody import Distance, Point
 from nh_control.scenarios.urdf_visual import frame_tree
 from nh_control.scenarios.visual_model import (
     BLUE,
+    ODOM,
     ORANGE,
     RUBBER,
     WOOD,
@@ -17,18 +18,18 @@ from nh_control.scenarios.visual_model import (
 )
 from nh_control.systems.marionette import MarionetteParameters, marionette_model, model_data
 
-WORLD = "odom"
 STRING_M, CONTROL_M = 0.008, 0.05
-"""Drawn diameters of a string and of what holds its upper end."""
+"""Diameters (m), as drawn, of a string and of the hand that holds the string's upper end."""
 
 _model = cache(marionette_model)
 
 
 def visual_model(parameters: MarionetteParameters) -> VisualModel:
-    """Limbs of wood in their published lengths, trunk and head, hooks, and the strings from their
-    hands to the hooks.
+    """The wooden limbs with their published lengths, the trunk, the head, and the strings that
+    connect the controlling hands with the hooks.
     """
     model = _model(parameters)
+    # The strings are the model's distance constraints.
     strings = [
         (_frame(string.a), _frame(string.b))
         for string in model.constraints
@@ -56,9 +57,7 @@ def visual_model(parameters: MarionetteParameters) -> VisualModel:
         *(Shape("sphere", (CONTROL_M / 2,) * 3, RUBBER, hook) for hook, _ in strings),
     ]
     cables = tuple(Cable(hook, hand, diameter=STRING_M) for hook, hand in strings)
-    return VisualModel(
-        WORLD, frame_tree(model), shapes=tuple(parts), trail="pelvis", cables=cables
-    )
+    return VisualModel(ODOM, frame_tree(model), shapes=tuple(parts), trail="pelvis", cables=cables)
 
 
 def _frame(point: Point | str) -> str:
@@ -66,7 +65,7 @@ def _frame(point: Point | str) -> str:
 
 
 def _limbs(name: str) -> list[Shape]:
-    """Thigh, shin, foot, upper arm, forearm and hand of a side, and the hooks on them."""
+    """The thigh, shin, foot, upper arm, forearm and hand on one side, and their hooks."""
     side = name[0]
     hanging = (
         ("femur", 0.07),
@@ -80,6 +79,7 @@ def _limbs(name: str) -> list[Shape]:
         Shape("cylinder", (d, d, length), WOOD, f"{side}{part}", (0.0, 0.0, -length / 2))
         for (part, d), length in zip(hanging, lengths)
     ]
+    # The hooks are offset from the limbs, as in the published model.
     ties = (model_data()["strings"][f"{name}_{limb}_string"] for limb in ("leg", "arm"))
     hooks = [_along_y(tie["attached_to_frame"], tie["offset_xyz"][1], STRING_M) for tie in ties]
     return [*limbs, *hooks, _along_y(f"{side}foot", _size(f"{side}foot_length"), 0.05)]

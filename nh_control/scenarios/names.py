@@ -1,15 +1,16 @@
-"""The error for a name that is not declared."""
+"""The error for an unknown name."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
 class UnknownName(ValueError):
-    """A name that is not declared; the message lists the valid ones."""
+    """A name is unknown. The message lists the valid names."""
 
     def __init__(self, what: str, name: str, valid: Iterable[str], hint: str = ""):
+        import difflib
+
         valid = list(valid)
         close = difflib.get_close_matches(name, valid, n=1)
         meant = f" (did you mean {close[0]!r}?)" if close else ""

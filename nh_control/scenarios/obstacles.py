@@ -1,4 +1,6 @@
-"""Obstacles as constraints of a scenario's motions: balls, pillars, windows; with their shapes."""
+"""Obstacles as constraints on a scenario's motions: balls, pillars and windows, with their
+shapes.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,13 @@ from nh_control.scenarios.visual_model import Shape, Vector
 
 RED = (0.8, 0.2, 0.18)
 PILLAR_M, BAR_M = 0.5, 0.05
-"""Height of a pillar, and thickness of a window's frame."""
+"""Height of a pillar, and thickness of the bars around a window (m)."""
 Point: TypeAlias = "Callable[[ca.SX], ca.SX] | str"
-"""A point as an expression of the configuration, or a frame of a `Multibody`."""
+"""A point, which is a function of the configuration or a frame of a `Multibody`."""
 
 
 def together(name: str, parts: Sequence[Constraint], weight: float) -> Constraint:
-    """One soft constraint `f >= 0` with the rows of several."""
+    """A single soft constraint `f >= 0` that contains the rows of several constraints."""
     return Constraint(
         name,
         lambda x, u, w: ca.vertcat(*(part.f(x, u, w) for part in parts)),
@@ -38,8 +40,8 @@ def clear_of(
     references: tuple[str, ...] = (),
     shapes: Sequence[Shape] | None = None,
 ) -> ScenarioConstraint:
-    """Points stay out of balls (center in m, radius in m), or, if they are planar, of pillars;
-    these are drawn, or other shapes.
+    """Points stay outside of balls (center and radius in m), or outside of pillars if the centers
+    are planar. The balls or pillars are drawn, unless other `shapes` are passed.
     """
 
     def make(model: DiscreteSystem) -> Constraint:
@@ -60,18 +62,21 @@ def through_windows(
     references: tuple[str, ...] = (),
     size: float = 0.0,
 ) -> ScenarioConstraint:
-    """A point (3) of the configuration passes windows in walls across x, each with its center (3)
-    in m and the radius in m of its opening: it stays inside the hyperboloid of one sheet that
-    touches the opening and widens over `depth` m, `(1 - (y^2 + z^2) / r^2 + x^2 / depth^2) r / 2
-    >= 0`. Windows are drawn open above, or closed for a body of this `size` (m) about the
-    point, by which the drawn openings are larger.
+    """A point (3) that depends on the configuration passes through windows in walls perpendicular
+    to x.
+
+    A window consists of its center (3) and the radius r of its opening (m). The point stays inside
+    a one-sheeted hyperboloid that touches the opening and widens over `depth` (m):
+    `(1 - (y^2 + z^2) / r^2 + x^2 / depth^2) r / 2 >= 0`. Windows are drawn open at the top. If the
+    body around the point has a `size` (m), the windows are closed and enlarged by this size.
     """
 
     def make(model: DiscreteSystem) -> Constraint:
         def inside(x: ca.SX, u: ca.SX, w: ca.SX) -> ca.SX:
-            rows, p = [], point(x[: model.system.space.nq])
+            rows, position = [], point(x[: model.system.space.nq])
             for center, r in windows:
-                d = p - np.array(center)
+                # The factor r / 2 makes the value a distance (m) near the edge of the opening.
+                d = position - np.array(center)
                 rows.append((1 - (d[1] ** 2 + d[2] ** 2) / r**2 + d[0] ** 2 / depth**2) * r / 2)
             return ca.vertcat(*rows)
 
@@ -84,7 +89,9 @@ def through_windows(
 
 
 def _window(center: Vector, radius: float, closed: bool) -> tuple[Shape, ...]:
-    """Bars to both sides of a window and below, and above if it is closed."""
+    """Bars on both sides of a window and below it. There is also a bar above the window if it is
+    closed.
+    """
     (x, y, z), out = center, radius + BAR_M / 2
     height, width = 2 * radius, 2 * radius + 2 * BAR_M
     level = (z - out, z + out) if closed else (z - out,)

@@ -1,5 +1,5 @@
-"""Motions of quadrotors with a payload from the payload's path alone: the system is differentially
-flat.
+"""Motions of quadrotors with a payload. They are computed from the payload's path, because the
+system is differentially flat.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from nh_control.systems.quadrotor_payload import Formation, QuadrotorPayloadPara
 
 
 class InfeasiblePath(ValueError):
-    """A path needs more than the system's limits; the message names the limit, the time and the
-    needed value."""
+    """A path exceeds the system's limits. The message contains the limit, the time and the
+    required value.
+    """
 
 
 @dataclass(frozen=True)
 class FlatMotion:
-    """Exact continuous motion at N times: configurations q (N, nq), velocities v (N, nw), inputs u
-    (N, nu), link tensions (N, n) in N.
+    """An exact continuous motion sampled at N times: configurations q (N, nq), velocities v (N,
+    nw), inputs u (N, nu) and link tensions (N, n) in N.
     """
 
     q: np.ndarray
@@ -41,47 +42,55 @@ class FlatMotion:
 
 
 def norm(a: ca.SX) -> ca.SX:
-    """Length of a, differentiable by `jtimes` away from zero."""
+    """The Euclidean norm of a, which `jtimes` can differentiate except at zero."""
     return ca.sqrt(ca.sumsqr(a))
 
 
 def shortest_rotation(b: ca.SX) -> ca.SX:
-    """Unit quaternion of the least rotation that takes z to the unit vector b; singular at b =
-    -z.
+    """The unit quaternion of the smallest rotation that takes z to the unit vector b. It is
+    singular at b = -z.
     """
     return normalize(ca.vertcat(1 + b[2], -b[1], b[0], 0))
 
 
 @lru_cache(maxsize=16)
 def _flat_map(n: int) -> Functions:
-    """q, v, u and tensions of n quadrotors as functions of the payload's position and its
-    derivatives up to order 6, (21), of the numbers of `QuadrotorPayloadParameters`, and of the
-    horizontal vectors s_i in m/s^2, (3 n).
+    """q, v, u and the tensions for n quadrotors, as functions of the payload's position and its
+    derivatives up to order 6 (21), the values of `QuadrotorPayloadParameters`, and the horizontal
+    vectors s_i (3 n) in m/s^2.
 
-    Flat outputs are the payload's position y, the quadrotors' yaw (0: the least rotation that
-    tilts them) and the links' forces on the payload
-    `F_i = F/n + m_y s_i,  F = m_y (y'' + g e3)` with constant horizontal s_i, `sum s_i = 0`, that
-    give the formation in hover. Then
-    `q_i = F_i / |F_i|,  x_i = y + l_i q_i,  T_i R_i e3 = m_i (x_i'' + g e3) + F_i,  M_i = J
-    Omega_i' + Omega_i x J Omega_i`.
+    The flat outputs are the payload's position y, the quadrotors' yaw (0 stands for the smallest
+    rotation that tilts them) and the forces of the links on the payload,
+    `F_i = F/n + m_y s_i,  F = m_y (y'' + g e3)`. The constant horizontal vectors s_i with
+    `sum s_i = 0` determine the formation in hover. The motion follows from
+    `q_i = F_i / |F_i|,  x_i = y + l_i q_i,  T_i R_i e3 = m_i (x_i'' + g e3) + F_i,
+    M_i = J Omega_i' + Omega_i x J Omega_i`.
     """
-    numbers, p = parametric.symbolic(QuadrotorPayloadParameters(lengths=(1.0,) * n))
+    numbers, parameters = parametric.symbolic(QuadrotorPayloadParameters(lengths=(1.0,) * n))
     jet, spread = ca.SX.sym("jet", 3, ORDER + 1), ca.SX.sym("spread", 3, n)
+    # Time derivative of the jet (y, y', ..., y^(6)). Total derivatives are directional derivatives
+    # along it.
     shifted = ca.horzcat(jet[:, 1:], ca.SX(3, 1))
 
     def rate(expression: ca.SX) -> ca.SX:
         return ca.jtimes(expression, jet, shifted)
 
-    gravity, inertia = ca.vertcat(0, 0, p.g), ca.vertcat(p.Jx, p.Jy, p.Jz)
-    force = p.payload_mass * (jet[:, 2] + gravity)
+    gravity, inertia = (
+        ca.vertcat(0, 0, parameters.g),
+        ca.vertcat(parameters.Jx, parameters.Jy, parameters.Jz),
+    )
+    force = parameters.payload_mass * (jet[:, 2] + gravity)
     columns: tuple[list[ca.SX], ...] = [], [], [], [], [], []
-    for i, l in enumerate(p.lengths):
-        # force, direction and rate of the link; thrust from Newton's law of the quadrotor
-        link_force = force / n + p.payload_mass * spread[:, i]
+    for i, l in enumerate(parameters.lengths):
+        # Force, direction and rate of the link, and thrust from Newton's law for the quadrotor.
+        link_force = force / n + parameters.payload_mass * spread[:, i]
         link = normalize(link_force)
         link_rate = rate(link)
-        thrust = p.quadrotor_mass * (jet[:, 2] + l * rate(link_rate) + gravity) + link_force
-        # attitude along the thrust; body rates and torque by Euler's equation
+        thrust = (
+            parameters.quadrotor_mass * (jet[:, 2] + l * rate(link_rate) + gravity) + link_force
+        )
+        # The attitude is along the thrust. Body rates are 2 conj(a) a', and the torque follows
+        # from Euler's equation.
         attitude = shortest_rotation(normalize(thrust))
         omega = 2 * quaternion.multiply(quaternion.conjugate(attitude), rate(attitude))[1:]
         torque = inertia * rate(omega) + ca.cross(omega, inertia * omega)
@@ -100,16 +109,21 @@ def _flat_map(n: int) -> Functions:
 
 
 def _flat(
-    p: QuadrotorPayloadParameters, formation: Formation
+    parameters: QuadrotorPayloadParameters, formation: Formation
 ) -> Callable[[np.ndarray], tuple[np.ndarray, ...]]:
-    """q, v, u and tensions as functions of the payload's position and its derivatives, (21)."""
-    spread = p.g / p.n * np.tan(formation.angle) * formation.horizontal(p.n)
-    flat, numbers, away = _flat_map(p.n), parametric.values(p), spread.ravel()
+    """q, v, u and the tensions as functions of the payload's position and its derivatives (21)."""
+    # In hover, F_i / m_y = g e3 / n + s_i, so |s_i| = g tan(angle) / n.
+    spread = (
+        parameters.g / parameters.n * np.tan(formation.angle) * formation.horizontal(parameters.n)
+    )
+    flat, numbers, away = _flat_map(parameters.n), parametric.values(parameters), spread.ravel()
     return lambda jet: flat("flat", jet, numbers, away)
 
 
 def payload_parameters(dsys: DiscreteSystem) -> QuadrotorPayloadParameters:
-    """Parameters of a system of quadrotors with a payload; raises TypeError for another system."""
+    """The parameters of a system of quadrotors with a payload. Raises TypeError for other
+    systems.
+    """
     parameters = dsys.system.parameters
     if not isinstance(parameters, QuadrotorPayloadParameters):
         raise TypeError(
@@ -125,18 +139,19 @@ def flat_motion(
     times: Vector,
     formation: Formation = Formation(),
 ) -> FlatMotion:
-    """Motion under which the payload follows the path exactly, at `times` (N) in s; raises
-    InfeasiblePath where a link or a thrust loses its direction.
+    """The motion at `times` (N) in s in which the payload follows the path exactly. Raises
+    InfeasiblePath if a link force or a thrust vanishes, because its direction is then undefined.
     """
     flat = _flat(parameters, formation)
     rows = [[out[:, 0] for out in flat(jet.ravel())] for jet in path.jets(times)]
-    motion = FlatMotion(*(np.array(column) for column in zip(*rows)))
+    q, v, u, tensions = (np.array(column) for column in zip(*rows))
+    motion = FlatMotion(q, v, u, tensions)
     regular = np.isfinite(np.hstack([motion.q, motion.v, motion.u, motion.tensions])).all(axis=1)
     if not regular.all():
         k = int(np.argmin(regular))
         raise InfeasiblePath(
-            f"at t = {times[k]:g} s a link's force or a thrust has no direction: the payload's "
-            f"acceleration cannot come near -g"
+            f"at t = {times[k]:g} s the force of a link or a thrust vanishes: the payload's "
+            f"acceleration must not come near -g"
         )
     return motion
 
@@ -149,13 +164,13 @@ def flat_reference(
     name: str = "",
     start: np.ndarray | None = None,
 ) -> Trajectory:
-    """Discretely feasible reference along which the payload follows the path and then stays for
-    `settle_s` s, from the state `start` (nx) if given.
+    """A discretely feasible reference, in which the payload follows the path and then stays in
+    place for `settle_s` s. The reference begins at the state `start` (nx), if one is given.
 
-    States of the flat motion at the nodes and its inputs at the middles of the steps are projected
-    with weights that favor the payload's position; the result differs from the path by O(h^2).
-    Raises InfeasiblePath where the inputs exceed the system's limits, or the payload would fall as
-    fast as freely.
+    The reference is a projection of the flat motion, with states sampled at the nodes and inputs
+    at the midpoints of the steps. The weights favor the payload's position, which differs from the
+    path by O(h^2). Raises InfeasiblePath if inputs exceed the system's limits or the payload would
+    have to be in free fall.
     """
     parameters = payload_parameters(dsys)
     hover = _flat(parameters, formation)(np.zeros(3 * (ORDER + 1)))[2].T
@@ -177,6 +192,7 @@ def flat_reference(
         states[0] = start
     desired = Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs, name, dsys)
     nv = dsys.system.space.nv
+    # The first three coordinates are the payload's position. Momenta have small weights.
     Q = np.diag(np.r_[np.full(3, 100.0), np.ones(nv - 3), np.full(nv, 0.01)])
     return project_trajectory(dsys, desired, Q, 1e-4 * np.eye(dsys.nu))
 
@@ -186,8 +202,8 @@ def _require_tight(dsys: DiscreteSystem, times: Vector, path: Path) -> None:
     k, g = int(np.argmax(down)), payload_parameters(dsys).g
     if down[k] >= g:
         raise InfeasiblePath(
-            f"{dsys}: the payload falls with {down[k]:.3g} m/s^2 at t = {times[k]:g} s: cables "
-            f"go slack at g = {g:g} m/s^2, make it slower"
+            f"{dsys}: the payload falls with {down[k]:.3g} m/s^2 at t = {times[k]:g} s, but "
+            f"cables go slack at g = {g:g} m/s^2; make it slower"
         )
 
 
@@ -200,5 +216,5 @@ def _require_within_limits(
     if excess[k, i] > 0:
         raise InfeasiblePath(
             f"{dsys}: {what} needs {dsys.inputs[i]} = {inputs[k, i]:.3g} at t = {times[k]:g} s, "
-            f"allowed are {lower[i]:g} ... {upper[i]:g}: {remedy}"
+            f"but its limits are {lower[i]:g} ... {upper[i]:g}: {remedy}"
         )

@@ -1,5 +1,5 @@
-"""The pendulum scenario: the swing-up of [johnson2014 VIII-A] by trajectory optimization, tracked
-and held by LQR.
+"""The pendulum scenario: the swing-up in [johnson2014 VIII-A], computed by trajectory
+optimization. LQR tracks the motion and then keeps the pendulum upright.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ from nh_control.scenarios.scenario import Joint, Scenario
 from nh_control.systems import PendulumParameters, pendulum
 
 JUMP_S, DURATION_S = 5.0, 12.0
-"""When the reference jumps, and when it ends: so much later that the optimum stands still but for
-round-off.
+"""Time (s) at which the desired trajectory jumps, and duration (s) of the trajectory. The duration
+is so long that the optimum comes to rest up to round-off.
 """
 
 Q, R = np.diag([10000.0, 10.0]), np.array([[500.0]])
-"""Weights per second: the paper's weights at its step of 0.1 s."""
+"""Weights per second. For a step of 0.1 s they are equal to the weights in the paper."""
 
 
 def swing_up(dsys: DiscreteSystem) -> Trajectory:
-    """The feasible trajectory closest to a jump from hanging to standing, (35), at the model's
-    step; raises ValueError if it does not converge.
+    """The feasible trajectory closest to a jump from hanging to standing, [johnson2014 (35)], with
+    the model's step. Raises ValueError if it does not converge.
     """
     steps = round(DURATION_S / dsys.h)
     states = np.zeros((steps + 1, 2))
     states[round(JUMP_S / dsys.h) :, 0] = np.pi
     jump = Trajectory(dsys.h, states, np.zeros((steps, 1)))
+    # The weights Q h and R h approximate the integral of the running cost.
     cost = quadratic_cost(dsys, jump, dsys.h * Q, dsys.h * R)
     result = optimize(dsys, cost, jump, dsys.h * Q, dsys.h * R, "newton")
     if not result.converged:
@@ -48,10 +49,10 @@ def swing_up(dsys: DiscreteSystem) -> Trajectory:
 
 
 def on_end(system: System) -> tuple[ForceTarget]:
-    """Disturbances act on the pendulum's end."""
+    """The disturbance target: the tip of the pendulum."""
 
-    def end(q: Graph, p: Any) -> Graph:
-        return ca.vertcat(p.l * ca.sin(q[0]), 0, -p.l * ca.cos(q[0]))
+    def end(q: Graph, parameters: Any) -> Graph:
+        return ca.vertcat(parameters.l * ca.sin(q[0]), 0, -parameters.l * ca.cos(q[0]))
 
     return (on_point(system.space, "pendulum_end", end, "force on the end of the pendulum"),)
 

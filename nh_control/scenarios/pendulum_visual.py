@@ -1,4 +1,4 @@
-"""Visual model of a pendulum: it swings in the x-z plane."""
+"""The visual model of a pendulum, which swings in the x-z plane."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from nh_control.scenarios.visual_model import ORANGE, STEEL, WOOD, Shape, Visual
 from nh_control.systems import PendulumParameters
 
 SWING_AXIS = (0.0, -1.0, 0.0)
-"""About which an angle from the downward vertical turns towards x."""
+"""Axis about which positive angles turn from the downward vertical towards x."""
 
 
 def rod(length: float, frame: str) -> tuple[Shape, Shape]:
-    """A rod that hangs from a frame's origin, with a ball at its end."""
+    """A rod that hangs from a frame's origin, with a ball at the tip."""
     return (
         Shape("box", (0.03 * length, 0.03 * length, length), WOOD, frame, (0.0, 0.0, -length / 2)),
         Shape("sphere", (0.16 * length,) * 3, ORANGE, frame, (0.0, 0.0, -length)),
@@ -20,8 +20,8 @@ def rod(length: float, frame: str) -> tuple[Shape, Shape]:
 
 
 def frame_tree(parameters: PendulumParameters) -> FrameTree:
-    """The pivot, at a height at which the pendulum stays above the ground, the rod, and its
-    end.
+    """The pivot, the rod and its tip. The pivot is high enough that the pendulum stays above the
+    ground.
     """
     end, pivot = (0.0, 0.0, -parameters.l), (0.0, 0.0, 1.2 * parameters.l)
     return FrameTree(

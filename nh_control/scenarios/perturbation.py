@@ -1,4 +1,4 @@
-"""Perturbations: initial errors of runs, shared by scenarios."""
+"""Perturbations for all scenarios. A perturbation is the initial error of a run."""
 
 from __future__ import annotations
 
@@ -15,30 +15,28 @@ from nh_control.mechanics.system import System
 
 
 def initial_error(unit: str, description: str) -> Any:
-    """A field of a perturbation: an initial error of either sign, 0 by default."""
+    """A field of a perturbation: an initial error with any sign, 0 by default."""
     return parameter(0.0, unit, description, above=-math.inf)
 
 
 def momentum_error() -> Any:
     """The field `momentum` of a perturbation."""
-    return initial_error("", "change of every momentum as a fraction of it, 0.1 = 10 % too fast")
+    return initial_error("", "change of every momentum as a fraction of its value")
 
 
 def error_seed() -> Any:
     """The field `seed` of a perturbation."""
-    return parameter(
-        -1, "", "-1 = errors as given, >= 0 = directions and signs drawn", at_least=-1
-    )
+    return parameter(-1, "", "-1 = these errors, >= 0 = random directions and signs", at_least=-1)
 
 
 class SeededPerturbation(Parameters):
-    """Base of perturbations with a `seed`."""
+    """Base class of perturbations with a `seed`."""
 
     seed: int
 
     def draw_direction_and_signs(self, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Horizontal direction (2) of an error in position and n signs: left and positive for a
-        negative seed, else drawn from the seed.
+        """The horizontal direction (2) of a position error, and n signs. They are drawn from the
+        seed. If the seed is negative, the direction is to the left and the signs are positive.
         """
         if self.seed < 0:
             return np.array([0.0, 1.0]), np.ones(n)
@@ -47,7 +45,7 @@ class SeededPerturbation(Parameters):
         return np.array([np.cos(angle), np.sin(angle)]), draw.choice([-1.0, 1.0], n)
 
     def signs(self, n: int) -> np.ndarray:
-        """n signs: positive, or drawn from the seed."""
+        """n signs. They are drawn from the seed, or positive if the seed is negative."""
         return (
             np.ones(n)
             if self.seed < 0
@@ -57,7 +55,7 @@ class SeededPerturbation(Parameters):
 
 @dataclass(frozen=True)
 class Displacement(SeededPerturbation):
-    """The initial error of scenarios that do not declare another."""
+    """The initial error of scenarios that do not declare one."""
 
     displacement: float = initial_error(
         "m, rad", "change of every local coordinate of the configuration"
@@ -68,7 +66,7 @@ class Displacement(SeededPerturbation):
 
 @dataclass(frozen=True)
 class PlanarPerturbation(SeededPerturbation):
-    """The initial error of a body in the plane."""
+    """The initial error of a planar body."""
 
     position: float = initial_error("m", "distance from the reference's position, to the left")
     heading: float = initial_error("rad", "turn to the left")
@@ -77,15 +75,15 @@ class PlanarPerturbation(SeededPerturbation):
 
 
 def default_perturbation(perturbation: Any, system: System) -> Any:
-    """The initial error of runs for which none is given: the scenario's `perturbation`, or none if
-    the system has no inputs that could correct it.
+    """The initial error of runs that do not specify one: the scenario's `perturbation`, or no
+    error if the system has no inputs that could correct it.
     """
     return perturbation if system.inputs or system.prescribed else type(perturbation)()
 
 
 def displaced(model: DiscreteSystem, x: np.ndarray, perturbation: Displacement) -> np.ndarray:
-    """State x (nx) with every local coordinate of the configuration changed by `displacement` and
-    every momentum scaled.
+    """The state x (nx) with each local coordinate of the configuration changed by `displacement`
+    and all momenta scaled.
     """
     change = np.full(model.system.space.nv, perturbation.displacement)
     return perturb_state(model, x, change, perturbation.momentum, perturbation.signs(model.ndx))
@@ -94,17 +92,18 @@ def displaced(model: DiscreteSystem, x: np.ndarray, perturbation: Displacement) 
 def perturb_state(
     model: DiscreteSystem, x: np.ndarray, change: np.ndarray, momentum: float, signs: np.ndarray
 ) -> np.ndarray:
-    """State x (nx) with its configuration changed by `change` (nv) and every momentum changed by
-    the fraction `momentum` of its value, both with their `signs` (ndx).
+    """The state x (nx) with the configuration changed by `change` (nv) and each momentum changed
+    by the fraction `momentum` of its value. Both changes are multiplied by `signs` (ndx).
 
-    Prescribed and first-order coordinates do not change; a least-norm correction restores the
-    holonomic constraints. Raises NotConsistent if it cannot.
+    Prescribed and first-order coordinates do not change. A least-norm correction restores the
+    holonomic constraints. Raises NotConsistent if the correction fails.
     """
     system = model.system
     nq, nv, n = system.space.nq, system.space.nv, system.nrho
     dx = np.zeros(model.ndx)
     moving = nv - len(system.first_order) - len(system.prescribed)
     dx[:moving] = change[:moving]
+    # Momenta are the local coordinates of x relative to the state with zero momenta.
     momenta = model.local(np.concatenate([x[:nq], np.zeros(model.nx - nq)]), x)[nv:]
     dx[nv : nv + n] = momentum * momenta[:n]
     out = model.retract(x, signs * dx)

@@ -1,4 +1,4 @@
-"""Predictive trackers of scenarios."""
+"""Predictive trackers for scenarios."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from nh_control.control.weights import with_memory
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.scenarios.constraints import ALL, MpcOptions, chosen
-from nh_control.scenarios.free_motion import is_free
 from nh_control.scenarios.scenario import Scenario
 
 
@@ -22,8 +21,8 @@ def mpc_tracker(
     options: MpcOptions = MpcOptions(),
     integral: bool = False,
 ) -> MpcTracker:
-    """Predictive tracker of a reference with the scenario's weights, within the limits of inputs
-    and its constraints, with a disturbance estimate if `integral`; raises UnknownName, ValueError.
+    """A predictive tracker for a reference, with the scenario's weights, input limits and
+    constraints, and with a disturbance estimate if `integral`. Raises UnknownName and ValueError.
     """
     Q, R, Qf = scenario.weights
     kind = partial(LateMpc, is_late=options.is_late) if options.late else MpcTracker
@@ -37,7 +36,7 @@ def mpc_tracker(
         constraints=constraints_along(scenario, model, reference.name, options.constraints),
         iterations=options.iterations,
         disturbance_gain=scenario.disturbance_gain if integral else 0.0,
-        hold=scenario.hold and not is_free(reference.name, scenario.references),
+        hold=scenario.holds(reference.name),
         excluded=scenario.excluded,
         stance=scenario.stance,
     )
@@ -46,8 +45,8 @@ def mpc_tracker(
 def constraints_along(
     scenario: Scenario, model: DiscreteSystem, reference: str, names: tuple[str, ...] = (ALL,)
 ) -> tuple[Constraint, ...]:
-    """The scenario's soft constraints of the model along a reference, or those of these names;
-    raises UnknownName.
+    """The scenario's soft constraints along a reference, or those with the given names, as
+    constraints for the model. Raises UnknownName.
     """
-    made = chosen(scenario.constraints, reference, names)
-    return tuple(constraint.make(model) for constraint in made.values())
+    constraints = chosen(scenario.constraints, reference, names)
+    return tuple(constraint.make(model) for constraint in constraints.values())

@@ -1,4 +1,4 @@
-"""Visual model of quadrotors with a payload."""
+"""The visual model of quadrotors with a payload."""
 
 from __future__ import annotations
 
@@ -10,36 +10,41 @@ from transforms3d.quaternions import quat2mat
 from nh_control.multibody import Body
 from nh_control.scenarios.declared_frames import ORIGIN, FrameTree, floating
 from nh_control.scenarios.quadrotor_visual import arms, quadrotor_shapes
-from nh_control.scenarios.visual_model import ORANGE, Arrow, Cable, Pose, Shape, VisualModel
+from nh_control.scenarios.visual_model import ODOM, ORANGE, Arrow, Cable, Pose, Shape, VisualModel
 from nh_control.systems.quadrotor_payload import QuadrotorPayloadParameters, payload_space
 from nh_control.systems.rotor_mixing import RotorMixing
 
-WORLD = "odom"
 PROPELLER_M = 0.25
 
 
 def frame_tree(parameters: QuadrotorPayloadParameters) -> FrameTree:
-    """The payload, the quadrotors, which float on their links, and their arms."""
-    p, space = parameters, payload_space(parameters.n)
+    """The payload, the quadrotors, which are floating frames at the ends of links, and their
+    arms.
+    """
+    space = payload_space(parameters.n)
     payload, *others = (factor.names for factor in space.factors)
-    frames = [floating("payload", WORLD, payload, Pose.at)]
-    bodies = [Body("payload", p.payload_mass)]
-    for i, (attitude, link, l) in enumerate(zip(others[: p.n], others[p.n :], p.lengths), 1):
-        on_link = floating(f"quad{i}", WORLD, (*payload, *link, *attitude), partial(_on_link, l))
+    frames = [floating("payload", ODOM, payload, Pose.at)]
+    bodies = [Body("payload", parameters.payload_mass)]
+    for i, (attitude, link, l) in enumerate(
+        zip(others[: parameters.n], others[parameters.n :], parameters.lengths), 1
+    ):
+        on_link = floating(f"quad{i}", ODOM, (*payload, *link, *attitude), partial(_on_link, l))
         frames += [on_link, arms(f"quad{i}")]
-        inertia = (p.Jx, p.Jy, p.Jz)
-        bodies.append(Body(f"quad{i}", p.quadrotor_mass, ORIGIN, inertia, accept_any_inertia=True))
+        inertia = (parameters.Jx, parameters.Jy, parameters.Jz)
+        bodies.append(
+            Body(f"quad{i}", parameters.quadrotor_mass, ORIGIN, inertia, accept_any_inertia=True)
+        )
     return FrameTree(space.names, frames, bodies)
 
 
 def _on_link(l: float, c: np.ndarray) -> Pose:
-    """A quadrotor at `y + l link`, c = (y, link, attitude)."""
+    """The pose of a quadrotor at `y + l link`, with c = (y, link, attitude)."""
     return Pose(c[:3] + l * c[3:6], quat2mat(c[6:]))
 
 
 def visual_model(parameters: QuadrotorPayloadParameters) -> VisualModel:
-    """A ball on cables under quadrotors with four propeller discs each, those in front orange; a
-    thrust arrow is 0.4 m long in hover without formation.
+    """A ball on cables below quadrotors with four propeller discs each. The front discs are
+    orange. A thrust arrow is 0.4 m long in hover with vertical links.
     """
     quads = [f"quad{i + 1}" for i in range(parameters.n)]
     arm = RotorMixing().arm
@@ -48,7 +53,7 @@ def visual_model(parameters: QuadrotorPayloadParameters) -> VisualModel:
     for quad in quads:
         parts += quadrotor_shapes(quad, arm, PROPELLER_M)
     return VisualModel(
-        parent=WORLD,
+        parent=ODOM,
         poses=frame_tree(parameters),
         shapes=tuple(parts),
         trail="payload",

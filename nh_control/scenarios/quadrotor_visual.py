@@ -1,4 +1,4 @@
-"""Visual model of a quadrotor, whose arms stand diagonally."""
+"""The visual model of a quadrotor with diagonal arms."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from nh_control.multibody import Body
 from nh_control.scenarios.declared_frames import Frame, FrameTree, fixed, floating
 from nh_control.scenarios.visual_model import (
     BLUE,
+    ODOM,
     ORANGE,
     RUBBER,
     STEEL,
@@ -18,18 +19,20 @@ from nh_control.scenarios.visual_model import (
 )
 from nh_control.systems import QuadrotorParameters
 
-WORLD, BODY = "odom", "quadrotor"
+BODY = "quadrotor"
 ARM_M, PROPELLER_M = 0.2, 0.2
-"""Length of an arm and diameter of a propeller."""
+"""Length of an arm and diameter of a propeller (m)."""
 
 
 def arms(quad: str) -> Frame:
-    """The frame of a quadrotor's arms, in which x and y lie along them."""
+    """The frame of a quadrotor's arms. Its x and y axes are along the arms."""
     return fixed(f"{quad}_arms", quad, rotation=axangle2mat((0.0, 0.0, 1.0), np.pi / 4))
 
 
 def quadrotor_shapes(quad: str, arm: float, propeller: float) -> list[Shape]:
-    """A quadrotor with arms (m) that carry propellers (m), those in front orange."""
+    """A quadrotor with the given arm length (m) and propeller diameter (m). The front propellers
+    are orange.
+    """
     shapes = [Shape("sphere", (0.12, 0.12, 0.07), RUBBER, quad)]
     for extents in ((2 * arm, 0.02, 0.015), (0.02, 2 * arm, 0.015)):
         shapes.append(Shape("box", extents, STEEL, f"{quad}_arms"))
@@ -46,19 +49,19 @@ def quadrotor_shapes(quad: str, arm: float, propeller: float) -> list[Shape]:
 
 def frame_tree(parameters: QuadrotorParameters) -> FrameTree:
     """The quadrotor and its arms."""
-    p, pose = parameters, ("x", "y", "z", "qw", "qx", "qy", "qz")
+    pose = ("x", "y", "z", "qw", "qx", "qy", "qz")
     return FrameTree(
         pose,
-        (floating(BODY, WORLD, pose), arms(BODY)),
-        (Body(BODY, p.m, inertia=(p.Jx, p.Jy, p.Jz)),),
+        (floating(BODY, ODOM, pose), arms(BODY)),
+        (Body(BODY, parameters.m, inertia=(parameters.Jx, parameters.Jy, parameters.Jz)),),
     )
 
 
 def visual_model(parameters: QuadrotorParameters) -> VisualModel:
-    """The quadrotor with its thrust, an arrow of 0.4 m in hover."""
+    """The quadrotor, with an arrow that shows its thrust. The arrow is 0.4 m long in hover."""
     hover = parameters.m * parameters.g
     return VisualModel(
-        WORLD,
+        ODOM,
         frame_tree(parameters),
         tuple(quadrotor_shapes(BODY, ARM_M, PROPELLER_M)),
         trail=BODY,

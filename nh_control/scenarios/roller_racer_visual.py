@@ -1,4 +1,4 @@
-"""Visual model of a roller racer."""
+"""The visual model of a roller racer."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from nh_control.systems import RollerRacerParameters
 
 
 def frame_tree(parameters: RollerRacerParameters) -> FrameTree:
-    """The seat, on the ground below the middle of its axle, the handlebar's pivot and the wheels,
-    whose rolling is no coordinate.
+    """The seat, the handlebar at its pivot, and the wheels. The origin of the seat is on the
+    ground below the midpoint of its axle. The roll angles of the wheels are not coordinates.
     """
-    p, side, radius = parameters, 0.4 * parameters.d1, _radius(parameters)
+    side, radius = 0.4 * parameters.d1, _radius(parameters)
     return FrameTree(
         ("phi", "theta", "x", "y"),
         (
             planar("seat", "odom"),
-            revolute("bar", "seat", "phi", position=(p.d1, 0.0, 0.0)),
+            revolute("bar", "seat", "phi", position=(parameters.d1, 0.0, 0.0)),
             *(
                 fixed(f"{name}_{hand}", frame, (ahead, offset, radius))
-                for name, frame, ahead in (("rear", "seat", 0.0), ("front", "bar", p.d2))
+                for name, frame, ahead in (("rear", "seat", 0.0), ("front", "bar", parameters.d2))
                 for hand, offset in (("left", side), ("right", -side))
             ),
         ),
@@ -34,7 +34,7 @@ def frame_tree(parameters: RollerRacerParameters) -> FrameTree:
 
 
 def visual_model(parameters: RollerRacerParameters) -> VisualModel:
-    """A seat and a handlebar on two wheels each, joined by a pivot."""
+    """A seat and a handlebar with two wheels each, connected by a pivot."""
     d1, d2, r = parameters.d1, parameters.d2, _radius(parameters)
     shapes = [
         Shape("box", (1.1 * d1, 0.15 * d1, 0.06 * d1), STEEL, "seat", (0.45 * d1, 0.0, 1.5 * r)),

@@ -1,4 +1,4 @@
-"""Visual model of a rolling ball."""
+"""The visual model of a rolling ball."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from nh_control.systems import RollingBallParameters
 
 
 def frame_tree(parameters: RollingBallParameters) -> FrameTree:
-    """The point of contact, and the ball above it."""
+    """The contact point, and the ball above it."""
     attitude = ("qw", "qx", "qy", "qz")
     return FrameTree(
         (*attitude, "x", "y"),
         (
-            floating("contact", "odom", ("x", "y"), lambda c: Pose.planar(0.0, *c)),
+            floating("contact", "odom", ("x", "y"), lambda c: Pose.planar(0.0, c[0], c[1])),
             floating("ball", "contact", attitude, position=(0.0, 0.0, parameters.r)),
         ),
     )
 
 
 def visual_model(parameters: RollingBallParameters) -> VisualModel:
-    """A ball with marks where its axes leave it."""
+    """A ball with marks where its axes intersect the surface."""
     r = parameters.r
     marks = (
         Shape("sphere", (0.24 * r,) * 3, color, "ball", tuple(sign * 0.88 * r * axis))

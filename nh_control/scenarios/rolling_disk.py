@@ -1,5 +1,5 @@
-"""The rolling disk scenario: courses of an upright disk with torques about its axle and about the
-vertical, tracked by LQR.
+"""The rolling disk scenario: courses of an upright disk. LQR tracks these courses with torques
+about the disk's axle and about the vertical.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nh_control.scenarios.driving import (
 )
 from nh_control.scenarios.perturbation import PlanarPerturbation
 from nh_control.scenarios.rolling_disk_visual import visual_model
-from nh_control.scenarios.scenario import Body, Joint, Scenario
+from nh_control.scenarios.scenario import Joint, PlanarBody, Scenario
 from nh_control.scenarios.vehicle_drives import turning_drive
 from nh_control.systems import RollingDiskParameters, rolling_disk
 
@@ -30,21 +30,21 @@ COURSES = {
     "slalom": slalom(speed=1.5, amplitude=0.5, wavelength=4.0, waves=3),
 }
 SPEED, RADIUS, ROUNDS = 1.5, 2.0, 2
-"""circle: speed (m/s), radius (m), and how often it is run through."""
+"""For `circle`: speed (m/s), radius (m) and number of rounds."""
 
 
 def velocity(parameters: RollingDiskParameters, forward: float, yaw_rate: float) -> np.ndarray:
-    """Velocity (4) of a disk that rolls `forward` (m/s) and turns (rad/s)."""
+    """The velocity (4) of a disk with the speed `forward` (m/s) and the given yaw rate (rad/s)."""
     return np.array([forward / parameters.r, yaw_rate, forward, 0.0])
 
 
 def course_trajectory(course: Course, dsys: DiscreteSystem) -> Trajectory:
-    """The motion along a course."""
+    """The motion in which the contact point follows a course."""
     return trajectory_along_course(dsys, course, velocity, np.array([0.0, *course.start]))
 
 
 def circle(dsys: DiscreteSystem) -> Trajectory:
-    """A free motion: without torques both momenta are constant, and the disk runs in a circle."""
+    """A free motion. Without torques both momenta are constant, so the disk rolls in a circle."""
     yaw_rate = SPEED / RADIUS
     start = dsys.state(np.zeros(4), velocity(dsys.system.parameters, SPEED, yaw_rate))
     steps = round(ROUNDS * 2 * np.pi / yaw_rate / dsys.h)
@@ -59,8 +59,12 @@ ROLLING_DISK = Scenario(
     title="Rolling disk tracking a course",
     parameters=RollingDiskParameters(),
     make_system=rolling_disk,
-    nodes={"fallback": "damp"},  # what rolls goes on without forces
+    nodes={"fallback": "damp"},  # a rolling disk keeps moving without forces
     integrators=INTEGRATORS,
+    meanings={
+        "figure_eight": "a figure of eight of 6 m x 3 m in 20 s",
+        "slalom": "three waves at 1.5 m/s",
+    },
     references={
         **{name: partial(course_trajectory, course) for name, course in COURSES.items()},
         "circle": circle,
@@ -70,7 +74,7 @@ ROLLING_DISK = Scenario(
     perturbation=PlanarPerturbation(position=0.2, heading=0.1, momentum=0.1),
     perturb=perturbed,
     joints=(Joint("disk_joint", "phi"),),
-    body=Body("base_link", "odom"),
+    body=PlanarBody("base_link", "odom"),
     visual=visual_model,
     drive=DRIVE,
     step_s=0.005,

@@ -1,4 +1,4 @@
-"""Visual model of a rolling disk."""
+"""The visual model of a rolling disk."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from nh_control.systems import RollingDiskParameters
 
 
 def frame_tree(parameters: RollingDiskParameters) -> FrameTree:
-    """The point of contact, x forward, and the disk."""
-    p, inertia = parameters, (parameters.J_theta, parameters.J_phi, parameters.J_theta)
+    """The contact point, with x along the direction of motion, and the disk."""
+    inertia = (parameters.J_theta, parameters.J_phi, parameters.J_theta)
     return FrameTree(
         ("phi", "theta", "x", "y"),
         (
             planar("contact", "odom"),
-            revolute("disk", "contact", "phi", (0.0, 1.0, 0.0), (0.0, 0.0, p.r)),
+            revolute("disk", "contact", "phi", (0.0, 1.0, 0.0), (0.0, 0.0, parameters.r)),
         ),
-        (Body("disk", p.m, ORIGIN, inertia, accept_any_inertia=True),),
+        (Body("disk", parameters.m, ORIGIN, inertia, accept_any_inertia=True),),
     )
 
 
 def visual_model(parameters: RollingDiskParameters) -> VisualModel:
-    """An upright disk with a line across it and a mark at its rim."""
+    """An upright disk with a bar across it and a mark on its rim."""
     r = parameters.r
     shapes = (
         Shape("cylinder", (2 * r, 2 * r, 0.12 * r), BLUE, "disk", roll=np.pi / 2),

@@ -1,11 +1,12 @@
-"""The declaration of a scenario, and the validated construction of its model, plant, reference and
-tracker.
+"""The declaration of a scenario. The model, plant, reference and tracker are built from it and
+checked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from nh_control.scenarios.default_visual import (
 )
 from nh_control.scenarios.disturbance import Disturbance, DisturbanceForces
 from nh_control.scenarios.fault import Fault
+from nh_control.scenarios.flight import AutopilotOptions, Flight
 from nh_control.scenarios.frames import with_forces
 from nh_control.scenarios.free_motion import FREE, SYNTAX, free_motion, is_free
 from nh_control.scenarios.guidance import Guidance
@@ -43,19 +45,21 @@ from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.names import UnknownName
 from nh_control.scenarios.perturbation import Displacement, displaced
 from nh_control.scenarios.sensor import SensingOptions, Sensor, check_sensors
-from nh_control.scenarios.shown import Body as Body
 from nh_control.scenarios.shown import BodyState as BodyState
 from nh_control.scenarios.shown import Joint as Joint
 from nh_control.scenarios.shown import MonitoredOutput as MonitoredOutput
+from nh_control.scenarios.shown import PlanarBody as PlanarBody
 from nh_control.scenarios.vehicle_guidance import Drive
 from nh_control.scenarios.visual_model import VisualModel
+from nh_control.scenarios.wheeled_base import WheeledBase
 
 
 @dataclass(frozen=True)
 class PlantOptions:
-    """Differences between the plant and the tracker's model: another `integrator`, `substeps` of h
-    / substeps, other physical `parameters`, `disturbances`, whose external forces are further
-    inputs after the model's forces, and `faults` of sensors and actuators.
+    """Differences between the plant and the tracker's model: a different `integrator`, `substeps`
+    of h / substeps, different physical `parameters`, `disturbances`, and `faults` of sensors and
+    actuators. The external forces of disturbances are additional inputs, which come after the
+    model's inputs.
     """
 
     integrator: str = ""
@@ -73,31 +77,41 @@ class PlantOptions:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A system with everything needed to run it. The first of `integrators` and `references` is
-    the default; any registered integrator that takes the system can replace the former.
+    """A system with everything that is needed to run it. The first entries of `integrators` and
+    `references` are the defaults. Any registered integrator that accepts the system can also be
+    used.
 
-    - `parameters`: a frozen dataclass of numbers; `parameter` gives them units and meanings.
-    - `weights`: (Q, R, Qf) in local coordinates; Qf is None with `hold`.
-    - `perturbation`: the default initial error, an instance of a frozen dataclass whose fields are
-      the options of `nh_control`; its class has zero errors as defaults.
-    - `perturb`: `perturb(model, x, perturbation)` is the state x (nx) with that initial error; the
-      default function takes a `Displacement`.
-    - `joints`, `body`: joints with one coordinate, and the planar body, in messages; or bodies in
-      space, by `to_bodies(parameters, q, v)` and its inverse `from_bodies(bodies) -> (q, v)`.
-    - `sensors`: measured outputs of the system; `sensing`: options of their filter.
-    - `external`: `external(system)` are further targets of disturbances, see `targets`; `monitor`:
-      a further output to monitor, with its unit.
-    - `visual`: `visual(parameters)` is the visual model; by default boxes and sticks.
-    - `guidance`: `guidance(model, reference)` replans a reference in motion; or `drive`: the
-      motion of a vehicle along velocity commands and to goals.
-    - `disturbance_gain`: the gain of the tracker's integral action; `hold`: whether references end
-      at rest and are held; `excluded`, `stance`: what feedback leaves out; see `LqrTracker`.
-    - `constraints`: constraints of motions by name, besides the limits of inputs; `horizon_s`: the
-      horizon of the predictive tracker.
-    - `limits`: beyond them a robot counts as out of control; `nodes`: parameters for launch files.
-    - `source`: the parameters from which nodes make the scenario if its name is not enough;
-      `file`: the file that declares it, "" for the package's own scenarios.
-    - `label`: another name in titles and folders, such as a robot's.
+    - `parameters`: a frozen dataclass of numbers. `parameter` declares their units and meanings.
+    - `weights`: (Q, R, Qf) in local coordinates. Qf is None if `hold` is true.
+    - `perturbation`: the default initial error, an instance of a frozen dataclass. The fields of
+      the class are options of `nh_control`, and their defaults are zero errors.
+    - `perturb`: `perturb(model, x, perturbation)` returns the state x (nx) with the initial error.
+      The default function takes a `Displacement`.
+    - `joints`, `body`: the joints with one coordinate and the planar body that messages contain.
+      Alternatively, `to_bodies(parameters, q, v)` returns spatial bodies, and
+      `from_bodies(bodies) -> (q, v)` is its inverse.
+    - `sensors`: the measured outputs of the system. `sensing`: the options of their filter.
+    - `external`: `external(system)` returns additional disturbance targets (see `targets`).
+    - `monitor`: an additional output to monitor, with its unit.
+    - `visual`: `visual(parameters)` returns the visual model. The default is boxes and sticks.
+    - `guidance`: `guidance(model, reference)` replans a reference during motion.
+    - `drive`: the motion of a vehicle that follows velocity commands and moves to goals.
+    - `base`: `base(parameters)` returns the wheels of a vehicle.
+    - `disturbance_gain`: the gain of the tracker's integral action.
+    - `hold`: whether references end at an equilibrium that the tracker maintains.
+    - `excluded`, `stance`: the directions that feedback ignores (see `LqrTracker`).
+    - `constraints`: constraints on motions by name, in addition to the input limits.
+    - `horizon_s`: the horizon of the predictive tracker.
+    - `limits`: the limits beyond which a robot is considered out of control.
+    - `nodes`: the parameters for launch files.
+    - `source`: the parameters from which nodes build the scenario if its name does not suffice.
+    - `file`: the file that declares the scenario, or "" for the scenarios in this package.
+    - `label`: a different name for titles and folders, such as the name of a robot.
+    - `meanings`: descriptions of references by name, for lists and pages. The default is the first
+      sentence of the reference's docstring.
+    - `flight`: how flight controllers fly the scenario's craft.
+    - `behind`: the plant's scenario, if a flight controller flies this scenario (see
+      `scenarios.flown`).
     """
 
     name: str
@@ -110,7 +124,7 @@ class Scenario:
     perturbation: Any = Displacement(displacement=0.1, momentum=0.1)
     perturb: Callable[[DiscreteSystem, np.ndarray, Any], np.ndarray] = displaced
     joints: tuple[Joint, ...] = ()
-    body: Body | None = None
+    body: PlanarBody | None = None
     to_bodies: Callable[[Any, np.ndarray, np.ndarray], tuple[BodyState, ...]] | None = None
     from_bodies: Callable[[Sequence[BodyState]], tuple[np.ndarray, np.ndarray]] | None = None
     sensors: tuple[Sensor, ...] = ()
@@ -120,6 +134,7 @@ class Scenario:
     visual: Callable[[Any], VisualModel] | None = None
     guidance: Callable[[DiscreteSystem, Trajectory], Guidance] | None = None
     drive: Drive | None = None
+    base: Callable[[Any], WheeledBase | None] | None = None
     step_s: float = 0.01
     disturbance_gain: float = 0.2
     hold: bool = False
@@ -132,6 +147,9 @@ class Scenario:
     source: Mapping[str, str | bool] = field(default_factory=dict)
     file: str = ""
     label: str = ""
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    flight: Flight | None = None
+    behind: Scenario | None = None
 
     def __post_init__(self) -> None:
         if self.perturb is displaced and not isinstance(self.perturbation, Displacement):
@@ -147,6 +165,7 @@ class Scenario:
                 f"got {self.parameters!r}"
             )
         if self.from_bodies is not None and self.to_bodies is None:
+            # Nodes convert states in both directions, whereas figures only need `to_bodies`.
             raise ValueError(f"scenario {self.name}: from_bodies needs to_bodies, its inverse")
         for what in ("integrators", "references"):
             if not getattr(self, what):
@@ -155,38 +174,55 @@ class Scenario:
     def __repr__(self) -> str:
         return f"Scenario({self.name!r}, {self.title!r})"
 
+    @cached_property
+    def system(self) -> System:
+        """The nominal system."""
+        return self.make_system(self.parameters)
+
     @property
     def origin(self) -> dict[str, str | bool]:
-        """The nodes' parameters from which this scenario can be made again."""
+        """The node parameters from which this scenario can be built."""
         return {"scenario": self.name, **self.source}
 
     @property
+    def autopilot(self) -> AutopilotOptions | None:
+        """The flight controller of the scenario's craft, or None if there is none."""
+        # `flown` stores the text that describes the autopilot in the source.
+        text = str(self.source.get("autopilot", ""))
+        return AutopilotOptions.parse(text) if text else None
+
+    @property
     def no_perturbation(self) -> Any:
-        """No initial error."""
+        """The perturbation without initial errors."""
         return type(self.perturbation)()
 
     def model(self, integrator: str = "", step_s: float = 0.0) -> DiscreteSystem:
-        """The tracker's model: nominal parameters, `integrator` ("" is the default) and step (0 is
-        the default); raises UnknownName, ValueError.
+        """The tracker's model with nominal parameters, an `integrator` ("" selects the default)
+        and a step (0 selects the default). Raises UnknownName and ValueError.
         """
-        return self._discrete(self.make_system(self.parameters), integrator, step_s or self.step_s)
+        return self._discrete(self.system, integrator, step_s or self.step_s)
 
     def plant(
         self, model: DiscreteSystem, options: PlantOptions = PlantOptions()
     ) -> DiscreteSystem:
-        """The simulated plant, `options.substeps` of whose steps make one step of the model;
-        raises UnknownName, ValueError.
+        """The simulated plant. Together, `options.substeps` of its steps take as long as a step of
+        the model. Raises UnknownName and ValueError.
         """
-        makes = self.usable_integrators(model.system)
-        integrator = options.integrator or next(
-            (n for n, make in makes.items() if self._same_method(make, model)), ""
-        )
+        integrator = options.integrator or self._integrator_of(model)
+        # Under a flight controller, the model has rate inputs and the plant has the original
+        # inputs.
+        if self.behind is not None:
+            nominal = replace(self.behind, parameters=model.system.parameters)
+            return self.behind.plant(nominal.model(integrator, model.h), options)
+        # Substeps take h / n. The model and the tracker keep the step h.
         parameters, h = self.plant_parameters(options), model.h / options.substeps
-        make = makes.get(integrator)
+        make = self._usable_integrator(integrator, model.system)
         same = make is not None and self._same_method(make, model)
-        own = type(model.system.parameters) is type(self.parameters)
-        if same and own and not options.disturbances:
+        same_type = type(model.system.parameters) is type(self.parameters)
+        # With the same method and structure, the plant shares the model's compiled code.
+        if same and same_type and not options.disturbances:
             return model.with_parameters(**options.parameters).with_step(h)
+        # Otherwise the plant needs a new discrete system.
         system = self.make_system(parameters) if options.parameters else model.system
         if options.disturbances:
             forces = self.disturbance(model, options)
@@ -194,19 +230,40 @@ class Scenario:
         return self._discrete(system, integrator, h)
 
     def usable_integrators(self, system: System) -> dict[str, Make]:
-        """Integrators by name: the scenario's own, then the registered ones that take the
-        system.
+        """The integrators by name: those of the scenario, then the registered integrators that
+        accept the system.
         """
-        registered = {name: one.make for name, one in INTEGRATORS.fitting(system).items()}
-        return {
-            **self.integrators,
-            **{n: m for n, m in registered.items() if n not in self.integrators},
-        }
+        usable = {name: self._usable_integrator(name, system) for name in self._integrator_names}
+        return {name: make for name, make in usable.items() if make is not None}
+
+    @property
+    def _integrator_names(self) -> dict[str, None]:
+        """The names of the scenario's integrators, then of the registered integrators."""
+        return dict.fromkeys((*self.integrators, *INTEGRATORS))
+
+    def _usable_integrator(self, name: str, system: System) -> Make | None:
+        """The entry of `usable_integrators` with the given name, or None."""
+        if name in self.integrators:
+            return self.integrators[name]
+        registered = INTEGRATORS.get(name)
+        # Registered integrators declare which systems they accept.
+        return registered.make if registered and registered.takes(system) else None
+
+    def _integrator_of(self, model: DiscreteSystem) -> str:
+        """The name of the first of the `usable_integrators` that has the method of the model, or
+        "".
+        """
+        for name in self._integrator_names:
+            make = self._usable_integrator(name, model.system)
+            if make is not None and self._same_method(make, model):
+                return name
+        return ""
 
     def plant_parameters(self, options: PlantOptions) -> Any:
-        """Physical parameters of the plant; raises UnknownName, and ValueError for values that
-        they refuse.
+        """The plant's physical parameters. Raises UnknownName, and ValueError for invalid
+        values.
         """
+        # If the parameters are None, they declare nothing, so every name is unknown.
         known = [declared.name for declared in declarations(self.parameters)]
         for name in options.parameters:
             if name not in known:
@@ -214,18 +271,22 @@ class Scenario:
         return replace(self.parameters, **options.parameters) if known else self.parameters
 
     def targets(self, system: System) -> dict[str, ForceTarget]:
-        """Targets of disturbances in this system, by name: those of `external`, the planar body,
-        and all coordinates with inertia.
+        """The disturbance targets in a system by name: those from `external`, the planar body, the
+        ground in contacts, and all coordinates with inertia.
         """
         self._check(system)
         declared = [] if self.external is None else list(self.external(system))
+        # The unit of a generalized force is J / (unit of the coordinate).
         units = {joint.coordinate: "N" if joint.unit == "m" else "N m" for joint in self.joints}
         if self.body is not None:
             first, _ = self.body.place(system.space)
             declared.append(
-                on_planar_body(system.space, self.body.frame, lambda q, p: q[first : first + 3])
+                on_planar_body(
+                    system.space, self.body.frame, lambda q, parameters: q[first : first + 3]
+                )
             )
         if system.has_contacts:
+            # Disturbances of the ground, such as ice, act on contacts.
             declared.append(on_ground(system.space))
         coordinates = on_coordinates(
             system.space, (*system.first_order, *system.prescribed), units
@@ -233,16 +294,17 @@ class Scenario:
         return {target.name: target for target in (*coordinates, *declared)}
 
     def disturbance(self, model: DiscreteSystem, options: PlantOptions) -> DisturbanceForces:
-        """The external forces of the plant in every step of the model; raises UnknownName,
+        """The external forces on the plant in each step of the model. Raises UnknownName and
         ValueError.
         """
         return DisturbanceForces(options.disturbances, self.targets(model.system), model.h)
 
     def reference(self, model: DiscreteSystem, name: str = "") -> Trajectory:
-        """The reference of that name ("" is the default) on the model, along the joint trajectory
-        in a file (see `joint_motion`), or the `free_motion` of that name; raises UnknownName,
-        OSError, ValueError, StepFailed.
+        """The reference with the given name ("" selects the default) for the model. The name may
+        also be a file with a joint trajectory (see `joint_motion`) or describe a free motion (see
+        `free_motion`). Raises UnknownName, OSError, ValueError and StepFailed.
         """
+        # The scenario's names come first, followed by files and free motions.
         name = name or next(iter(self.references))
         if name not in self.references:
             if is_file(name):
@@ -252,78 +314,101 @@ class Scenario:
             hint = f"; or a joint trajectory, path/to/file.csv or .yaml; or {SYNTAX}"
             raise UnknownName(f"{self.name} reference", name, self.references, hint)
         where = f"{self.name}: reference {name!r}"
-        made = checked_reference(where, self.references[name](model), model)
-        return replace(made, name=name)
+        trajectory = checked_reference(where, self.references[name](model), model)
+        return replace(trajectory, name=name)
 
     def make_guidance(self, model: DiscreteSystem, reference: Trajectory) -> Guidance | None:
-        """The guidance that plans further motions from a reference on the model, None
-        without one.
+        """The guidance that plans new motions from a reference of the model, or None if the
+        scenario has no guidance.
         """
         return None if self.guidance is None else self.guidance(model, reference)
 
     def tracker(
         self, model: DiscreteSystem, reference: Trajectory, integral: bool = False
     ) -> LqrTracker:
-        """LQR tracker of the reference with the scenario's weights, with a disturbance estimate if
-        `integral`; further numbers in a method's state have no weight.
+        """An LQR tracker for the reference, with the scenario's weights, and with a disturbance
+        estimate if `integral`. If the method stores memory in its state, this memory has no
+        weight.
         """
         Q, R, Qf = self.weights
-        weights = with_memory(model, Q), R, None if Qf is None else with_memory(model, Qf)
         return LqrTracker(
-            *(model, reference, *weights),
+            model,
+            reference,
+            with_memory(model, Q),
+            R,
+            None if Qf is None else with_memory(model, Qf),
             disturbance_gain=self.disturbance_gain if integral else 0.0,
-            hold=self.hold and not is_free(reference.name, self.references),
+            hold=self.holds(reference.name),
             excluded=self.excluded,
             stance=self.stance,
         )
 
+    def holds(self, reference: str) -> bool:
+        """Whether trackers stabilize the final state of the reference with the given name."""
+        # A free motion does not end at an equilibrium.
+        return self.hold and not is_free(reference, self.references)
+
     def tracked(self, space: Space) -> np.ndarray:
-        """The mask (nv) of local coordinates of the configuration with a weight, without a wheel's
-        turns.
+        """The mask (nv) of the configuration's local coordinates that have a weight. For example,
+        wheel angles have none.
         """
         return weighted_coordinates(space, self.weights[0])
 
     def resting_bodies(self, space: Space) -> tuple[BodyState, ...]:
-        """The bodies in space, if there are any, at rest at the origin of the system's space, in
-        the order of `to_bodies`.
+        """The states of the spatial bodies, if there are any, at rest at the origin of the
+        system's space. Their order is that of `to_bodies`.
         """
         if self.to_bodies is None:
             return ()
         return self.to_bodies(self.parameters, space.origin, np.zeros(space.nw))
 
     def visual_model(self, parameters: Any = None, reference: str = "") -> VisualModel:
-        """The visual model of the nominal system, or that of other parameters: `visual`, with the
-        axes of its frames if it draws nothing, or else a ball with axes for every body, or of
-        joints alone that of `system_visual`; with the obstacles along a reference.
+        """The visual model for the nominal or for different parameters, including the obstacles
+        along a reference.
+
+        The model comes from `visual`, and frame axes are added if it draws nothing. Without
+        `visual`, the model has a ball with axes for each body. If there are only joints, it comes
+        from `system_visual`.
         """
         return with_obstacles(self._visual_model(parameters), self.constraints, reference)
 
     def _visual_model(self, parameters: Any) -> VisualModel:
-        p = self.parameters if parameters is None else parameters
+        parameters = self.parameters if parameters is None else parameters
+        # The order of precedence is: declared model, spatial bodies, planar body, joints.
         if self.visual is not None:
-            return with_axes(self.visual(p), p, lambda: self.make_system(p).space.origin)
-        space, to_bodies = (system := self.make_system(p)).space, self.to_bodies
+            return with_axes(
+                self.visual(parameters),
+                parameters,
+                lambda: self._system_with(parameters).space.origin,
+            )
+        space, to_bodies = (system := self._system_with(parameters)).space, self.to_bodies
         if to_bodies is not None:
             still = np.zeros(space.nw)
-            return bodies_visual(space, lambda q: to_bodies(p, q, still))
+            return bodies_visual(space, lambda q: to_bodies(parameters, q, still))
         if self.body is not None:
             return body_visual(space, self.body)
         units = {joint.coordinate: joint.unit for joint in self.joints}
         return system_visual(system, units)
 
+    def _system_with(self, parameters: Any) -> System:
+        return self.system if parameters is self.parameters else self.make_system(parameters)
+
     @property
     def has_messages(self) -> bool:
-        """Whether messages carry its states, so that it runs as nodes."""
+        """Whether messages contain the scenario's states, so that it can run as nodes."""
         return bool(self.joints or self.body or self.from_bodies)
 
     def require_messages(self, system: System) -> None:
-        """Raise ValueError, with the names, unless messages carry the system's whole state."""
+        """Raise ValueError with a list of the missing names unless messages contain the whole
+        state.
+        """
+        # Converting the resting bodies back shows which coordinates they determine.
         rest, invert = self.resting_bodies(system.space), self.from_bodies
         bodies = (np.empty(0), np.empty(0)) if invert is None else invert(rest)
         require_whole_state(self.name, system, self.joints, self.body, bodies)
 
     def _check(self, system: System) -> None:
-        """Raise ValueError for declarations that do not fit the system."""
+        """Raise ValueError for declarations that do not match the system."""
         check_sensors(f"scenario {self.name}", self.sensors, system)
         if self.has_messages:
             self.require_messages(system)
@@ -333,6 +418,7 @@ class Scenario:
         integrator = integrator or next(iter(self.integrators))
         if integrator in self.integrators:
             return self.integrators[integrator](system, h)
+        # The reason for a refusal is more helpful than a list of valid names.
         if integrator in INTEGRATORS and (reason := INTEGRATORS[integrator].reason(system)):
             raise ValueError(
                 f"{self.name}: {integrator} cannot take {system.name}, which {reason}"

@@ -1,5 +1,5 @@
-"""All frames of a scenario: the bodies and joints of its messages and the frames of its visual
-model as one tree, for TF and URDF.
+"""All frames of a scenario in a single tree, for TF and URDF: the bodies and joints in its
+messages, and the frames of its visual model.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from nh_control.scenarios.visual_model import Pose
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """A frame on its `parent` at `origin`, on a `kind` of URDF's joints with an `axis` (3) in the
-    frame.
+    """A frame on its `parent` at `origin`. Its joint has the URDF type `kind` and an `axis` (3) in
+    the frame.
 
-    A `joint` of messages with the position c rotates it about the axis, or moves it along it, by
-    c; a link that follows the joint of another one, by `mimic = (multiplier, offset)`:
-    `multiplier c + offset`.
+    A `joint` in messages with the position c rotates the frame by c about the axis, or moves it by
+    c along the axis. A link that follows the joint of another link moves by
+    `multiplier c + offset`, where `mimic = (multiplier, offset)`.
     """
 
     frame: str
@@ -45,13 +45,14 @@ class Link:
 
 
 class ScenarioFrames:
-    """The frames of a scenario with its own or other physical parameters.
+    """The frames of a scenario with its nominal or with different physical parameters.
 
-    `links` has all frames, each after its parent: the `bodies` of messages, whose transforms the
-    plant publishes, on the `root`, then the frames that the visual model declares as a `tree`. A
-    planar frame with the coordinates of the planar body is fixed on it. Without a tree (None), all
-    frames of the visual model float on the root. Raises ValueError for a tree with coordinates
-    other than the system's.
+    `links` contains all frames, each after its parent. The first frames are the `bodies` in
+    messages. They are attached to the `root`, and the plant publishes their transforms. Then come
+    the frames that the visual model declares as a `tree`. A planar frame with the coordinates of
+    the planar body is fixed to this body. Without a tree (None), all frames of the visual model
+    are floating frames on the root. Raises ValueError if the coordinates of the tree differ from
+    those of the system.
     """
 
     def __init__(self, scenario: Scenario, parameters: Any = None):
@@ -71,27 +72,28 @@ class ScenarioFrames:
         if self.tree is not None and tuple(self.tree.coordinates) != self.space.names:
             raise ValueError(
                 f"scenario {scenario.name}: the frames of the visual model are declared for the "
-                f"coordinates {tuple(self.tree.coordinates)}, those of the system are "
+                f"coordinates {tuple(self.tree.coordinates)}, but those of the system are "
                 f"{self.space.names}"
             )
         self.links = tuple(self._links())
 
     def poses(self, q: np.ndarray) -> dict[str, Pose]:
-        """The poses of all frames in the root at a configuration q (nq)."""
+        """The poses of all frames relative to the root at a configuration q (nq)."""
         return self.complete(self.visual.poses(self.parameters, q), q)
 
     def complete(self, drawn: Mapping[str, Pose], q: np.ndarray) -> dict[str, Pose]:
-        """The poses of all frames, from the poses `drawn` of the visual model."""
+        """The poses of all frames, computed from the visual model's poses, `drawn`."""
         poses = {self.root: Pose.at(np.zeros(3))}
         if self.planar is not None:
-            poses[self.planar.frame] = self.planar.pose(*q[self._at : self._at + 3])
+            theta, x, y = q[self._at : self._at + 3]
+            poses[self.planar.frame] = self.planar.pose(theta, x, y)
         for name, pose in drawn.items():
             if name != WORLD or name in self._drawn:
                 poses.setdefault(frame_id(name), pose)
         return poses
 
     def placed(self, poses: Mapping[str, Pose]) -> dict[str, Pose]:
-        """The poses of all moving frames except the bodies, in the axes of their parents."""
+        """The poses of all moving frames except the bodies, relative to their parents."""
         return {
             link.frame: poses[link.frame].relative_to(poses[link.parent])
             for link in self.links
@@ -118,7 +120,7 @@ class ScenarioFrames:
             yield self._declared(frame, floating, leaders)
 
     def _declared(self, frame: Frame, link: Link, leaders: Mapping[str, Frame]) -> Link:
-        """The link of a declared frame, from the same one with a floating joint."""
+        """The link for a declared frame, built from its `link` with a floating joint."""
         if frame.kind == FIXED:
             return replace(link, kind=FIXED, origin=frame.origin)
         if frame.kind == PLANAR:
@@ -127,20 +129,24 @@ class ScenarioFrames:
             return link
         axis, joints = np.asarray(frame.axis, dtype=float), self.scenario.joints
         moving = replace(link, kind=frame.kind, origin=frame.origin)
-        own = [joint for joint in joints if leaders.get(joint.name) is frame]
-        if own:
-            return replace(moving, axis=own[0].sign * frame.ratio * axis + 0.0, joint=own[0])
+        # A leader has the joint itself, and the other frames with the same coordinate mimic the
+        # joint.
+        movers = [joint for joint in joints if leaders.get(joint.name) is frame]
+        if movers:
+            sign = movers[0].sign
+            return replace(moving, axis=sign * frame.ratio * axis + 0.0, joint=movers[0])
         for joint in joints:
             if joint.name in leaders and (joint.coordinate,) == frame.coordinates:
                 mimic = frame.ratio * joint.sign, frame.offset
                 return replace(moving, axis=axis, joint=joint, mimic=mimic)
-        if _is_plain(frame):  # no joint of messages shows its coordinate
+        if _is_plain(frame):  # messages have no joint for this coordinate
             return replace(moving, axis=frame.ratio * axis + 0.0)
         return link
 
     def _leaders(self, frames: list[Frame]) -> dict[str, Frame]:
-        """The frames that the joints of messages move, by the names of the joints: a frame of the
-        same name if there is one, or else the first one with the coordinate.
+        """The frame that each joint in messages moves, by the name of the joint. This is the frame
+        with the joint's name, if there is one, or else the first frame with the joint's
+        coordinate.
         """
         leaders = dict[str, Frame]()
         for joint in self.scenario.joints:
@@ -158,7 +164,9 @@ class ScenarioFrames:
         return leaders
 
     def _on_plane(self, frame: Frame, link: Link) -> Link:
-        """The link of a planar frame: fixed on the planar body if it has its coordinates."""
+        """The link for a planar frame. It is fixed to the planar body if the coordinates are the
+        same.
+        """
         body, (x, y, z) = self.planar, frame.origin.position
         upright = np.array_equal(frame.origin.rotation, np.eye(3)) and x == y == 0
         same = body is not None and tuple(body.coordinates) == frame.coordinates
@@ -169,5 +177,5 @@ class ScenarioFrames:
 
 
 def _is_plain(frame: Frame) -> bool:
-    """Whether a frame moves by its coordinate itself, in either direction."""
+    """Whether the frame moves by plus or minus its coordinate."""
     return abs(frame.ratio) == 1 and frame.offset == 0

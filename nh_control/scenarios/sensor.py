@@ -1,4 +1,4 @@
-"""Sensors of a scenario: outputs of its system with noise, bias, rate and delay."""
+"""The sensors of a scenario. They are outputs of its system with noise, bias, rate and delay."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from nh_control.mechanics.system import System
 
 STATE, SENSORS = "state", "sensors"
 ESTIMATES = STATE, SENSORS
-"""Where a tracker has its states from: they are measured, or a filter makes them of sensors."""
+"""Sources of the states for a tracker: direct measurements, or a filter that uses sensors."""
 
 
 @dataclass(frozen=True)
 class Sensor:
-    """A sensor of the system's `output`: it measures `y = retract(c(q, v, u), bias + n)`.
+    """A sensor for the system's `output` c. It measures `y = retract(c(q, v, u), bias + n)`.
 
-    `noise` are the standard deviations of n, `bias` is a constant error, both in the output's
-    units, one number for all or one for each local coordinate. It measures at `rate_hz`, 0 for
-    every step. Its values arrive `delay_s` later, with the stamp of the time of measurement.
-    `frame` is the frame of its messages, which nodes publish on `sensors/<name>`.
+    `noise` is the standard deviation of n, and `bias` is a constant error. Both are in the
+    output's units, and are a single number for all local coordinates or a number for each. The
+    sensor measures at `rate_hz`, or in every step if this is 0. Its values arrive `delay_s` later,
+    stamped with the time of measurement. `frame` is the frame of its messages, which nodes publish
+    on `sensors/<name>`.
     """
 
     name: str
@@ -42,7 +43,7 @@ class Sensor:
             )
 
     def require_steps(self, h: float) -> None:
-        """Raise ValueError for steps of h s that are longer than its time between measurements."""
+        """Raise ValueError if a step of h s is longer than the time between measurements."""
         if self.rate_hz * h > 1 + 1e-9:
             raise ValueError(
                 f"sensor {self.name} measures at {self.rate_hz:g} Hz, faster than the steps of "
@@ -50,28 +51,29 @@ class Sensor:
             )
 
     def deviations(self, n: int) -> np.ndarray:
-        """The standard deviations (n) of its noise."""
+        """The standard deviations (n) of the noise."""
         return np.broadcast_to(np.asarray(self.noise, dtype=float), (n,))
 
     def errors(self, n: int) -> np.ndarray:
-        """Its bias (n)."""
+        """The bias (n)."""
         return np.broadcast_to(np.asarray(self.bias, dtype=float), (n,))
 
     def every(self, h: float) -> int:
-        """Number of steps of h s from one measurement to the next."""
+        """The number of steps of h s from one measurement to the next."""
         return max(1, round(1 / (self.rate_hz * h))) if self.rate_hz else 1
 
     def delay(self, h: float) -> int:
-        """Number of steps of h s by which values come late."""
+        """The number of steps of h s by which values are delayed."""
         return math.ceil(self.delay_s / h - 1e-9)
 
 
 @dataclass(frozen=True)
 class SensingOptions:
-    """Options of the filter that estimates states from sensors: standard deviations of unknown
-    forces, as accelerations (m/s^2, rad/s^2), and of the difference of the first state and its
-    target (m, rad, m/s, rad/s). Innovations of more than `outlier` standard deviations are left
-    out; 0 takes all.
+    """Options of the filter that estimates states from sensors. `acceleration` (m/s^2, rad/s^2) is
+    the standard deviation of unknown forces, expressed as an acceleration. `start_error` (m, rad,
+    m/s, rad/s) is the standard deviation of the difference between the initial state and its
+    target. The filter ignores innovations of more than `outlier` standard deviations, where 0
+    accepts all innovations.
     """
 
     acceleration: float = 1.0
@@ -87,8 +89,8 @@ class SensingOptions:
 
 
 def check_sensors(where: str, sensors: Sequence[Sensor], system: System) -> None:
-    """Raise ValueError for sensors with equal names, for unknown outputs, and for noises of a
-    wrong shape.
+    """Raise ValueError for sensors with equal names, for unknown outputs, and for noise or bias
+    with a wrong shape.
     """
     names = [sensor.name for sensor in sensors]
     if len(set(names)) != len(names):

@@ -1,4 +1,6 @@
-"""Parts of a scenario's state in messages and figures: joints, bodies, monitored outputs."""
+"""The parts of a scenario's state that messages and figures show: joints, bodies and monitored
+outputs.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,16 @@ from nh_control.scenarios.visual_model import Pose
 
 
 def frame_id(name: str) -> str:
-    """The name of a frame in messages, without spaces."""
+    """The name of a frame in messages, with underscores instead of spaces."""
     return name.replace(" ", "_")
 
 
 @dataclass(frozen=True)
 class Joint:
-    """A one-dof joint in ROS: its `name`, its `coordinate`, the sign with which it shows it, and
-    its `unit`, m for a sliding one. A first-order coordinate is shown in the same way: its value
-    as the position, in its own unit (A), and the velocity 0.
+    """A joint with one coordinate in ROS. Its position is `sign` times the `coordinate`, in
+    `unit`, which is m for a prismatic joint. A joint can also show a first-order coordinate. Its
+    position is then the value of the coordinate in the coordinate's unit (such as A), and its
+    velocity is 0.
     """
 
     name: str
@@ -31,8 +34,8 @@ class Joint:
     unit: str = "rad"
 
     def place(self, space: Space) -> tuple[int, int]:
-        """Indices of its coordinate in configurations (nq) and of its rate in velocities (nw);
-        raises UnknownName unless it is a coordinate of an Rn.
+        """The indices of the coordinate in configurations (nq) and of its rate in velocities (nw).
+        Raises UnknownName unless the coordinate belongs to an Rn.
         """
         places = {
             name: (i + n, j + n)
@@ -48,9 +51,9 @@ class Joint:
 
 
 @dataclass(frozen=True)
-class Body:
-    """A planar body in ROS: `frame` in `parent`, with the names of its SE(2) coordinates (theta,
-    x, y), at a constant height `z` (m).
+class PlanarBody:
+    """A planar body in ROS: the `frame` in its `parent`, the names of its SE(2) coordinates
+    (theta, x, y), and its constant height `z` (m).
     """
 
     frame: str
@@ -60,18 +63,19 @@ class Body:
 
     def pose(self, theta: float, x: float, y: float) -> Pose:
         """The pose of the frame in its parent."""
+        # The height is constant, because it is not a coordinate.
         placed = Pose.planar(theta, x, y)
         return Pose(placed.position + [0.0, 0.0, self.z], placed.rotation)
 
     def place(self, space: Space) -> tuple[int, int]:
-        """First indices of its coordinates in configurations (nq) and of its rates in velocities
-        (nw); raises ValueError unless they are those of an SE2.
+        """The first indices of the coordinates in configurations (nq) and of their rates in
+        velocities (nw). Raises ValueError unless the coordinates are those of an SE2.
         """
         places = {part.names: (i, j) for part, i, j in factors(space) if isinstance(part, SE2)}
         if tuple(self.coordinates) not in places:
             known = " or ".join(map(str, places)) or "there is none"
             raise ValueError(
-                f"the body {self.frame!r} needs the coordinates of an SE2, in their order, got "
+                f"the body {self.frame!r} needs the coordinates of an SE2 in their order, got "
                 f"{tuple(self.coordinates)}; in {space!r}: {known}"
             )
         return places[tuple(self.coordinates)]
@@ -79,9 +83,9 @@ class Body:
 
 @dataclass(frozen=True)
 class BodyState:
-    """A body in space in ROS: `frame` in `parent`, `position` (3) in m and `linear_velocity` (3)
-    in m/s in the parent's axes, unit `quaternion_wxyz` (4), `angular_velocity_body` (3) in rad/s
-    in the body's axes.
+    """The state of a spatial body in ROS: the `frame` in its `parent`, `position` (3) in m and
+    `linear_velocity` (3) in m/s in parent axes, the unit quaternion `quaternion_wxyz` (4), and
+    `angular_velocity_body` (3) in rad/s in body axes.
     """
 
     frame: str
@@ -94,9 +98,12 @@ class BodyState:
 
 @dataclass(frozen=True)
 class MonitoredOutput:
-    """A monitored output with one value for each of `names`, in `unit`:
-    `values(parameters, q, v, u, external)`, with external forces by the names of their targets.
-    A value at or below `minimum` raises the `warning`.
+    """A monitored output with a value in `unit` for each of the `names`.
+
+    `values(parameters, q, v, u, external)` returns the values, where `external` contains the
+    external forces by target name. A value at or below `minimum` triggers the `warning`. A
+    function that `takes_tables` also accepts tables (N, nq), (N, nw), (N, nu) and external forces
+    (N, k), and then returns a table (N, values).
     """
 
     title: str
@@ -107,29 +114,32 @@ class MonitoredOutput:
     ]
     minimum: float
     warning: str
+    takes_tables: bool = False
 
     def known_values(
         self, parameters: Any, q: np.ndarray, v: np.ndarray | None, u: Sequence[float | None]
     ) -> np.ndarray:
-        """Values without external forces, which only the plant knows; NaN unless the velocity v
-        (nw) and all inputs u (nu) are known.
+        """The values without external forces, which only the plant knows. The values are NaN
+        unless the velocity v (nw) and all inputs u (nu) are known.
         """
+        # A value computed from a partial state would be misleading.
         if v is None or None in u:
             return np.full(len(self.names), np.nan)
         return np.asarray(self.values(parameters, q, v, np.array(u), {}))
 
     def low(self, values: np.ndarray) -> list[str]:
-        """Names of the values that are too low."""
+        """The names of the values that are too low."""
         return [name for name, value in zip(self.names, values) if value <= self.minimum]
 
 
 def factors(space: Space, i: int = 0, j: int = 0) -> Iterator[tuple[Space, int, int]]:
-    """The factors of a space, also of products in products, with the indices of their first
-    numbers in configurations and in velocities.
+    """The factors of a space, including those of nested products, with their first indices in
+    configurations and in velocities.
     """
     if not isinstance(space, Product):
         yield space, i, j
         return
     for factor in space.factors:
         yield from factors(factor, i, j)
+        # Quaternions have four entries but three velocities.
         i, j = i + factor.nq, j + factor.nw

@@ -1,5 +1,5 @@
-"""The snake scenario: serpenoid gaits of a snake robot on passive wheels, tracked by LQR with the
-torques of its joints.
+"""The snake scenario: serpenoid gaits of a snake robot on passive wheels. LQR tracks these gaits
+with the joint torques.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from nh_control.integrators import nonholonomic_midpoint
 from nh_control.scenarios.driving import perturbed, smoothstep
 from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.perturbation import PlanarPerturbation
-from nh_control.scenarios.scenario import Body, Joint, MonitoredOutput, Scenario
+from nh_control.scenarios.scenario import Joint, MonitoredOutput, PlanarBody, Scenario
 from nh_control.scenarios.snake_visual import visual_model
 from nh_control.scenarios.vehicle_guidance import rest_to_rest
 from nh_control.systems.snake import (
@@ -31,24 +31,30 @@ from nh_control.systems.snake import (
 )
 
 LEAST_SPREAD = 0.1
-"""Least difference (rad) between the largest and the smallest angle of the joints; torques on a
-straight snake, or one along an arc of a circle, do not push it forwards.
+"""Minimum difference (rad) between the largest and the smallest joint angle. Torques do not push a
+snake forward if it is straight or forms a circular arc.
 """
 LEAST_DETERMINANT = 0.2
-"""Least determinant of the rows of three wheels, see `independence`."""
+"""Minimum determinant of the constraint rows of three wheels (see `independence`)."""
 WAVES_BEFORE, STEPS_PER_WAVE = 3, 400
-"""Waves along which the links follow the head before a gait starts."""
+"""Number of waves along which the links follow the head before a gait begins, and number of steps
+in each wave.
+"""
 CORRECTIONS, REACHED, DIFFERENCE = 5, 1e-10, 1e-5
-"""Of the torques (N m) of a step: largest number, error of the rates, steps of differences."""
+"""Maximum number of Newton corrections of the torques in a step, error in the rates below which
+the corrections stop, and step (N m) of finite differences.
+"""
 
 
 @dataclass(frozen=True)
 class Gait:
-    """The head's way along a serpenoid curve [hirose1993], of the heading `theta(s) = swing sin(2
-    pi s / wave) + turn s` at the arc length s: `waves` of the length `wave` (m), from rest to rest
-    in `duration` s. `swing` is in rad, the mean curvature `turn` in 1/m. The links follow on
-    their wheels, so that all joints are functions of s, and their motion determines that of the
-    snake.
+    """A motion from rest to rest in `duration` s, in which the head follows a serpenoid curve
+    [hirose1993].
+
+    The heading at the arc length s is `theta(s) = swing sin(2 pi s / wave) + turn s`. The curve
+    consists of `waves` waves of the length `wave` (m), `swing` is in rad, and the mean curvature
+    `turn` is in 1/m. The links follow on their wheels, so all joint angles are functions of s, and
+    the motion of the joints determines the motion of the snake.
     """
 
     swing: float
@@ -63,49 +69,55 @@ class Gait:
         return self.swing * k * np.cos(k * s) + self.turn
 
     def along(self, t: float) -> tuple[float, float]:
-        """Arc length (m) and speed (m/s) at time t."""
+        """The arc length (m) and the speed (m/s) at time t."""
         length = self.waves * self.wave
         part = float(smoothstep(ca.SX(t / self.duration)))
         return length * part, length * rest_to_rest(t, self.duration)
 
     def start(self, l: float) -> np.ndarray:
-        """Configuration (8) at s = 0 of a snake with links of length l (m), which has come along
-        the curve. Raises ValueError if it comes close to a shape in which torques do not push it
-        forwards.
+        """The configuration (8) at s = 0 of a snake with links of length l (m) that has already
+        moved along the curve. Raises ValueError if the snake comes close to a shape in which
+        torques do not push it forward.
         """
         q, ds, spread = np.zeros(3 + len(JOINTS)), self.wave / STEPS_PER_WAVE, np.inf
         for i in range(-WAVES_BEFORE * STEPS_PER_WAVE, 0):
+            # Use the curvature at the midpoint. After a few waves, the initial shape no longer
+            # matters.
             q[3:] += ds * following(l, q, 1.0, self.curvature((i + 0.5) * ds))[3:]
             if i >= -STEPS_PER_WAVE:
                 spread = min(spread, np.ptp(q[3:]))
         if spread < LEAST_SPREAD:
             raise ValueError(
-                f"{self}: all joints come to the same angle within {spread:.3g} rad, less than "
+                f"{self}: all joint angles agree within {spread:.3g} rad, less than "
                 f"{LEAST_SPREAD:g}: the snake is straight or along an arc, its wheels' axles meet "
-                "in one point, and torques do not push it forwards; take a larger swing"
+                "in one point, and torques do not push it forward; use a larger swing"
             )
         return q
 
     def reference(self, dsys: DiscreteSystem) -> Trajectory:
-        """The motion of a snake with the least torques that make it. Raises ValueError as `start`
-        does.
+        """The motion of a snake, with the smallest torques that produce it. Raises the same errors
+        as `start`.
         """
         q = self.start(link_length(dsys))
         states, inputs = [dsys.state(q, np.zeros(len(q)))], [np.zeros(dsys.nu)]
         for t in dsys.h * np.arange(1, round(self.duration / dsys.h) + 1):
             s, v = self.along(t)
+            # The target rates of the head are theta' = v kappa(s) and v.
             u = least_torques(dsys, states[-1], inputs[-1], np.array([v * self.curvature(s), v]))
             states.append(dsys.step(states[-1], u))
             inputs.append(u)
-        names = dsys.state_names, dsys.inputs
-        return Trajectory(dsys.h, np.array(states), np.array(inputs[1:]), *names, dsys=dsys)
+        table = np.array(inputs[1:])
+        return Trajectory(
+            dsys.h, np.array(states), table, dsys.state_names, dsys.inputs, dsys=dsys
+        )
 
 
 @dataclass(frozen=True)
 class Creep:
-    """Waves of all joints about a bent shape, `phi_i(t) = bend_i + swing sin(2 pi t / period - lag
-    i)`, for `periods` of `period` s. The joints determine the motion as long as the axles of the
-    wheels do not meet in one point, which the bend keeps them from.
+    """Waves of all joints around a bent shape,
+    `phi_i(t) = bend_i + swing sin(2 pi t / period - lag i)`, for `periods` periods of `period` s.
+    If all wheel axles met in a single point, the joints would not determine the motion. The bend
+    prevents this.
     """
 
     bend: tuple[float, ...]
@@ -115,8 +127,8 @@ class Creep:
     periods: int
 
     def reference(self, dsys: DiscreteSystem) -> Trajectory:
-        """The motion of `kinematic_snake` from rest to rest: waves grow and fade in a period.
-        Raises ValueError if it comes close to a shape in which the axles meet.
+        """The motion of `kinematic_snake` from rest to rest. The waves grow and fade within a
+        period. Raises ValueError if the snake comes close to a shape in which the axles meet.
         """
         duration, n = self.period * self.periods, len(JOINTS)
 
@@ -127,26 +139,27 @@ class Creep:
 
         steps = round(duration / dsys.h)
         path = np.array([joints(k * dsys.h) for k in range(steps + 1)])
+        # The determinant must neither come close to zero nor change sign.
         regular = independence(dsys, path)
         if np.abs(regular).min() < LEAST_DETERMINANT or np.ptp(np.sign(regular)):
             raise ValueError(
                 f"{self}: the axles of the wheels meet in one point, or are parallel, at t = "
-                f"{np.abs(regular).argmin() * dsys.h:.3g} s, and the joints do not determine the "
-                "motion there; take a smaller swing or a larger bend"
+                f"{np.abs(regular).argmin() * dsys.h:.3g} s, where the joints do not determine "
+                "the motion; use a smaller swing or a larger bend"
             )
         start = dsys.state([0.0, 0.0, 0.0, *self.bend], np.zeros(3 + n))
         return dsys.simulate(start, path[1:])
 
 
 def link_length(dsys: DiscreteSystem) -> float:
-    """Length (m) of the links of a model."""
+    """The length (m) of a model's links."""
     system: Any = dsys.system
     return -float(system.model.frames[-1].position[0])
 
 
 def independence(dsys: DiscreteSystem, path: np.ndarray) -> np.ndarray:
-    """Determinants (N) of the wheels' rows by the head's velocity along angles of the joints
-    (N, 5), lengths in those of a link.
+    """The determinants (N) of the derivatives of the wheels' constraints with respect to the
+    head's velocity, for joint angles (N, 5). Lengths are divided by the length of a link.
     """
     symbol, l = dsys.system.symbols[0], link_length(dsys)
     by_head = ca.densify(dsys.system.constraint_matrix(symbol)[:, :3])
@@ -155,10 +168,11 @@ def independence(dsys: DiscreteSystem, path: np.ndarray) -> np.ndarray:
 
 
 def least_torques(
-    dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray, wanted: np.ndarray
+    dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray, target: np.ndarray
 ) -> np.ndarray:
-    """The least torques (5) with which the head turns and goes on as `wanted` (rad/s, m/s) after a
-    step from state x (nx), by Newton's method with differences at the guess u (5).
+    """The smallest torques (5) with which the head reaches the yaw rate and speed `target` (rad/s,
+    m/s) in a step from state x (nx). They are computed by Newton's method, starting at the guess u
+    (5), with finite differences.
     """
 
     def rates(torques: np.ndarray) -> np.ndarray:
@@ -168,9 +182,11 @@ def least_torques(
     slope = np.column_stack([(rates(u + d) - now) / DIFFERENCE for d in DIFFERENCE * np.eye(5)])
     inverse = np.linalg.pinv(slope)
     for _ in range(CORRECTIONS):
-        if np.abs(wanted - now).max() <= REACHED:
+        if np.abs(target - now).max() <= REACHED:
             break
-        u = inverse @ (slope @ u + wanted - now)
+        # The least-norm solution of J (u1 - u) = target - rates(u) is
+        # u1 = J^+ (J u + target - rates(u)).
+        u = inverse @ (slope @ u + target - now)
         now = rates(u)
     return u
 
@@ -191,7 +207,7 @@ def spread(
     u: np.ndarray,
     external: Mapping[str, Any],
 ) -> np.ndarray:
-    """Difference (rad) between the largest and the smallest angle of the joints, (1)."""
+    """The difference (1) in rad between the largest and the smallest joint angle."""
     return np.array([np.ptp(q[3:])])
 
 
@@ -202,18 +218,25 @@ SNAKE = Scenario(
     title="Snake robot on passive wheels tracking a gait",
     parameters=SnakeParameters(),
     make_system=snake,
-    nodes={"fallback": "damp"},  # what rolls goes on without forces
+    nodes={"fallback": "damp"},  # a rolling snake keeps moving without forces
     integrators={"midpoint": nonholonomic_midpoint},
+    meanings={
+        "serpentine": "straight ahead along a serpentine curve",
+        "turning": "around a bend along a serpentine curve",
+    },
     references={name: gait.reference for name, gait in GAITS.items()},
     weights=(_Q, np.eye(len(JOINTS)), 10 * _Q),
     perturbation=PlanarPerturbation(position=0.05, heading=0.1, momentum=0.1),
     perturb=partial(perturbed, heading="head_theta"),
     joints=tuple(Joint(name, name) for name in JOINTS),
-    body=Body("base_link", "odom", ("head_theta", "head_x", "head_y")),
+    body=PlanarBody("base_link", "odom", ("head_theta", "head_x", "head_y")),
     monitor=MonitoredOutput(
-        *("shape", ("spread",), "rad", spread),
+        "shape",
+        ("spread",),
+        "rad",
+        spread,
         minimum=LEAST_SPREAD / 2,
-        warning="a straight snake or an arc, which torques do not push forwards",
+        warning="a straight line or an arc, along which torques do not push the snake forward",
     ),
     visual=visual_model,
     limits=SafetyLimits(ranges=tuple(f"{name}:-1.8:1.8" for name in JOINTS)),
@@ -226,6 +249,9 @@ SNAKE_KINEMATIC = replace(
     name="snake_kinematic",
     title="Snake robot with prescribed joints creeping",
     make_system=kinematic_snake,
+    meanings={
+        "creep": "forward motion by swinging prescribed joints",
+    },
     references={"creep": CREEP.reference},
     weights=(_POSE, 20 * np.eye(len(JOINTS)), 10 * _POSE),
     monitor=None,

@@ -1,4 +1,4 @@
-"""Visual model of the snake robot."""
+"""The visual model of the snake robot."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nh_control.systems.snake import FRAMES, JOINTS, SnakeParameters, snake_mode
 
 
 def frame_tree(parameters: SnakeParameters) -> FrameTree:
-    """The head and the links, each of which turns about the joint in front of it."""
+    """The head and the links, each of which rotates about the joint in front of it."""
     model = snake_model(parameters)
     frames = [planar(FRAMES[0], "odom", model.space.names[:3])]
     frames += [
@@ -21,8 +21,8 @@ def frame_tree(parameters: SnakeParameters) -> FrameTree:
 
 
 def visual_model(parameters: SnakeParameters, wheeled: tuple[str, ...] = FRAMES) -> VisualModel:
-    """Boxes as long as the links, the head orange, those that are `wheeled` on an axle with two
-    wheels; all scale with the length.
+    """Boxes for the links. The head is orange, and each of the `wheeled` links has an axle with
+    two wheels. All sizes are proportional to the length of a link.
     """
     l = parameters.l
     wheel, gauge, height = 0.22 * l, 0.5 * l, 0.2 * l

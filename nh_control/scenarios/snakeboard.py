@@ -1,4 +1,4 @@
-"""The snakeboard scenario: gaits and a parallel-parking maneuver tracked by LQR."""
+"""The snakeboard scenario: gaits and parallel-parking maneuvers, tracked by LQR."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from nh_control.scenarios.driving import INTEGRATORS, perturbed
 from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.obstacles import clear_of
 from nh_control.scenarios.perturbation import PlanarPerturbation
-from nh_control.scenarios.scenario import Body, Joint, Scenario
+from nh_control.scenarios.scenario import Joint, PlanarBody, Scenario
 from nh_control.scenarios.snakeboard_visual import visual_model
 from nh_control.systems import SnakeboardParameters, snakeboard
 
 
 @dataclass(frozen=True)
 class Gait:
-    """Sinusoidal torques that swing the rotor by `psi` and the steering by `phi` (rad) about
-    `phi_offset`, from a forward `speed` (m/s).
+    """Sinusoidal torques that swing the rotor by `psi` (rad) and the steering by `phi` (rad)
+    around `phi_offset`. The initial forward speed is `speed` (m/s).
 
-    `psi(t) = psi sin(n_psi w t)` for a board at rest, `phi(t) = phi_offset + phi sin(n_phi w t)`,
-    over `periods` of `period` = 2 pi / w s.
+    On a fixed board they would produce `psi(t) = psi sin(n_psi w t)` and
+    `phi(t) = phi_offset + phi sin(n_phi w t)`, for `periods` periods of `period` = 2 pi / w s.
     """
 
     psi: float
@@ -41,21 +41,22 @@ class Gait:
     speed: float = 0.0
 
     def reference(self, dsys: DiscreteSystem) -> Trajectory:
-        """The motion under these torques, held over each step at their midpoint value: discretely
-        feasible because it is simulated.
+        """The simulated motion with these torques. In each step, the torques are constant and
+        equal to their values at the midpoint.
 
-        The initial rates are those for which the midpoint rule's shape has no drift,
-        `a (a h / 2) / sin(a h / 2)` for an angular frequency a.
+        With the initial rates `a (a h / 2) / sin(a h / 2)` for an angular frequency a, the shape
+        does not drift under the midpoint rule.
         """
-        p, h = dsys.system.parameters, dsys.h
+        parameters, h = dsys.system.parameters, dsys.h
         steps = round(self.periods * self.period / h)
-        swings = ((self.psi, self.n_psi, p.I), (self.phi, self.n_phi, 2 * p.J))
+        swings = ((self.psi, self.n_psi, parameters.I), (self.phi, self.n_phi, 2 * parameters.J))
         torques, rates = np.empty((steps, 2)), np.empty(2)
         for i, (amplitude, n, inertia) in enumerate(swings):
             a = 2 * np.pi * n / self.period
             torques[:, i] = -inertia * amplitude * a**2 * np.sin(a * h * (np.arange(steps) + 0.5))
             rates[i] = amplitude * a * (a * h / 2) / np.sin(a * h / 2)
-        steering = np.tan(self.phi_offset) / p.l
+        # At a steering angle phi, the board turns with the yaw rate -v tan(phi) / l.
+        steering = np.tan(self.phi_offset) / parameters.l
         v0 = np.concatenate([rates, np.array([-steering, 1.0, 0.0]) * self.speed])
         return dsys.simulate(dsys.state([0.0, self.phi_offset, 0.0, 0.0, 0.0], v0), torques)
 
@@ -69,23 +70,25 @@ GAITS = {
     "slalom": Gait(psi=0.0, n_psi=1, phi=0.6, n_phi=1, period=3.14, periods=4, speed=2.0),
     "pillars": Gait(psi=0.0, n_psi=1, phi=0.6, n_phi=1, period=3.14, periods=3, speed=2.0),
 }
-"""parking moves the board sideways over cusps and brings it to rest; forward and turning propel
-it; slalom coasts and repeats itself; pillars is a slalom with obstacles that stand too close.
+"""`parking` moves the board sideways over cusps and brings it to rest. `forward` and `turning`
+propel the board. `slalom` coasts periodically, and `pillars` is a slalom with obstacles that are
+too close.
 """
 PILLARS = (((5.2, -1.2), 0.6), ((9.8, -3.8), 0.6), ((15.5, -4.45), 0.6))
-"""Centers and radii (m) of the pillars that the middle of the board is to stay out of."""
+"""Centers and radii (m) of the pillars that the center of the board must avoid."""
 
 
 PARKING_S, PARKING_STEERING = 10.0, 0.8
-"""Duration (s) of the optimal parking maneuver and its largest steering angle (rad)."""
+"""Duration (s) of the optimal parking maneuver, and maximum steering angle (rad)."""
 
 
 def parking_optimal(dsys: DiscreteSystem) -> Trajectory:
-    """From rest to rest 1 m to the left with the least `sum_k h |u_k|^2`, the rotor's end free.
+    """From rest to rest 1 m to the left with the least `sum_k h |u_k|^2` and a free final angle of
+    the rotor.
 
-    Collocation of the midpoint rule on a grid of 0.1 s, then of the model itself. A board at rest
-    is not controllable to first order: the search starts from a motion, small swings of rotor and
-    steering. Raises ValueError if it does not converge.
+    Collocation of the midpoint rule on a grid of 0.1 s starts collocation of the model. The first
+    guess is a motion with small swings of rotor and steering, because a board at rest is not
+    controllable to first order. Raises ValueError if it does not converge.
     """
     coarse = nonholonomic_midpoint(dsys.system, 0.1)
     return _park(dsys, resample(_park(coarse, _swings(coarse), 0.1), dsys.h), 1e-4)
@@ -98,7 +101,16 @@ def _park(dsys: DiscreteSystem, guess: Trajectory, barrier_start: float) -> Traj
         dsys.state_space.tangent_names[1:],
     )
     limits = {"phi": (-PARKING_STEERING, PARKING_STEERING)}
-    result = collocate(dsys, effort, guess, end, coordinates, limits, barrier_start=barrier_start)
+    result = collocate(
+        dsys,
+        effort,
+        guess,
+        end,
+        coordinates,
+        limits,
+        barrier_start=barrier_start,
+        cached=True,
+    )
     if not result.converged:
         raise ValueError(
             f"{dsys}: no optimal parking maneuver found ({result.reason}); choose another step"
@@ -107,15 +119,18 @@ def _park(dsys: DiscreteSystem, guess: Trajectory, barrier_start: float) -> Traj
 
 
 def _swings(dsys: DiscreteSystem) -> Trajectory:
-    """The motion from rest under torques that would swing rotor and steering of a fixed board
-    twice, fading in and out.
+    """The motion from rest with torques that fade in and out, and that would swing the rotor and
+    the steering of a fixed board twice.
     """
-    p, h, steps = dsys.system.parameters, dsys.h, round(PARKING_S / dsys.h)
+    parameters, h, steps = dsys.system.parameters, dsys.h, round(PARKING_S / dsys.h)
     t = h * np.arange(-1, steps + 2)
     window = np.where((t > 0) & (t < PARKING_S), np.sin(np.pi * t / PARKING_S) ** 2, 0.0)
+    # Second differences of the swing are the accelerations. Multiplied by the inertias, they are
+    # the torques.
     swing = np.diff(window * np.cos(4 * np.pi * t / PARKING_S), 2)[:steps] / h**2
     return dsys.simulate(
-        dsys.state(np.zeros(5), np.zeros(5)), np.outer(swing, [1.5 * p.I, 0.5 * 2 * p.J])
+        dsys.state(np.zeros(5), np.zeros(5)),
+        np.outer(swing, [1.5 * parameters.I, 0.5 * 2 * parameters.J]),
     )
 
 
@@ -126,10 +141,17 @@ SNAKEBOARD = Scenario(
     title="Snakeboard tracking a maneuver",
     parameters=SnakeboardParameters(),
     make_system=snakeboard,
-    nodes={"fallback": "damp"},  # what rolls goes on without forces
+    nodes={"fallback": "damp"},  # a rolling board keeps moving without forces
     integrators={
         **INTEGRATORS,
         "rdp_exp_truncated": partial(rdp, retraction="exp", tangent="truncated"),
+    },
+    meanings={
+        "parking": "sideways over cusps, and to rest",
+        "forward": "straight ahead, propelled by rotor and steering",
+        "turning": "around a bend, propelled by rotor and steering",
+        "slalom": "coasting from curve to curve at 2 m/s",
+        "pillars": "a slalom past pillars that are too close, for predictive control",
     },
     references={
         **{name: gait.reference for name, gait in GAITS.items()},
@@ -143,7 +165,7 @@ SNAKEBOARD = Scenario(
         Joint("rear_truck_joint", "phi"),
         Joint("front_truck_joint", "phi", -1.0),
     ),
-    body=Body("base_link", "odom"),
+    body=PlanarBody("base_link", "odom"),
     visual=visual_model,
     limits=SafetyLimits(ranges=("rear_truck_joint:-1.5:1.5",)),
     constraints={"pillars": clear_of([lambda q: q[3:5]], PILLARS, 1e2, ("pillars",))},

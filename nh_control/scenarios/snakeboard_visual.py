@@ -1,4 +1,4 @@
-"""Visual model of a snakeboard."""
+"""The visual model of a snakeboard."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ from nh_control.scenarios.visual_model import ORANGE, RUBBER, STEEL, WOOD, Pose,
 from nh_control.systems import SnakeboardParameters
 
 PART = 0.01
-"""Fraction of the mass in the rotor and in each truck: the model has the total mass alone."""
+"""Fraction of the mass in the rotor and in each truck. The model only has a total mass."""
 
 
 def frame_tree(parameters: SnakeboardParameters) -> FrameTree:
-    """The board, its rotor and its trucks, of which the front one turns by -phi."""
-    p, still = parameters, Pose.at((0.0, 0.0, 0.0))
-    rear, front = (-p.l, 0.0, 0.0), (p.l, 0.0, 0.0)
+    """The board, the rotor and the trucks. The front truck rotates by -phi."""
+    still = Pose.at((0.0, 0.0, 0.0))
+    rear, front = (-parameters.l, 0.0, 0.0), (parameters.l, 0.0, 0.0)
     rotor, *trucks = (
-        Body(frame, PART * p.m, inertia=(J / 2, J / 2, J))
-        for frame, J in (("rotor", p.I), ("rear_truck", p.J), ("front_truck", p.J))
+        Body(frame, PART * parameters.m, inertia=(J / 2, J / 2, J))
+        for frame, J in (
+            ("rotor", parameters.I),
+            ("rear_truck", parameters.J),
+            ("front_truck", parameters.J),
+        )
     )
-    whole = Body("board", p.m, inertia=(p.m * p.l**2,) * 3)
+    whole = Body("board", parameters.m, inertia=(parameters.m * parameters.l**2,) * 3)
     rest = remainder(whole, zip((rotor, *trucks), (still, Pose.at(rear), Pose.at(front))))
     return FrameTree(
         ("psi", "phi", "theta", "x", "y"),
@@ -37,8 +41,8 @@ def frame_tree(parameters: SnakeboardParameters) -> FrameTree:
 
 
 def visual_model(parameters: SnakeboardParameters) -> VisualModel:
-    """Board of length 2 l, a truck with two wheels under either end, the rotor's bar above the
-    middle; all scale with l.
+    """A board of length 2 l, a truck with two wheels under each end, and a bar above the middle
+    that represents the rotor. All sizes are proportional to l.
     """
     l = parameters.l
     wheel, gauge, height = 0.1 * l, 0.3 * l, 0.14 * l

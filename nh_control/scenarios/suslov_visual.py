@@ -1,4 +1,4 @@
-"""Visual model of the body of the Suslov problem."""
+"""The visual model of the body in the Suslov problem."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nh_control.systems import SuslovParameters
 
 
 def frame_tree() -> FrameTree:
-    """The body about its fixed point, and the end of its third axis."""
+    """The body, which rotates about a fixed point, and the tip of its third axis."""
     attitude = ("qw", "qx", "qy", "qz")
     return FrameTree(
         attitude, (floating("body", "odom", attitude), fixed("axis", "body", (0.0, 0.0, 1.0)))
@@ -18,10 +18,11 @@ def frame_tree() -> FrameTree:
 
 
 def visual_model(parameters: SuslovParameters) -> VisualModel:
-    """The box, the longest side 1 m, that has the body's moments of inertia about its axes, and a
-    shaft along the axis about which it cannot turn.
+    """A box whose moments of inertia have the same ratios as the body's, and a shaft along the
+    axis about which the body cannot rotate. The longest side of the box is 1 m.
     """
     moments = np.array([parameters.I11, parameters.I22, parameters.I33])
+    # A box has I_i = m (a_j^2 + a_k^2) / 12, so a_i^2 is proportional to sum(I) / 2 - I_i.
     sides = np.sqrt(np.maximum(moments.sum() / 2 - moments, 0.02 * moments.max()))
     shapes = (
         Shape("box", tuple(sides / sides.max()), BLUE, "body"),

@@ -1,5 +1,5 @@
-"""A robot from a URDF file as a scenario: held at an equilibrium by its joints' actuators, or
-moving freely.
+"""A robot from a URDF file as a scenario. The joint actuators stabilize an equilibrium, or the
+robot moves freely.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from nh_control.multibody.joint_types import Floating, Planar
 from nh_control.multibody.kinematics import Tree
 from nh_control.multibody.urdf_source import PACKAGE, urdf_path
 from nh_control.scenarios.constraints import ScenarioConstraint
+from nh_control.scenarios.driven_joints import driven_joints
 from nh_control.scenarios.frames import on_frames
 from nh_control.scenarios.free_motion import FREE_S
 from nh_control.scenarios.joints import JointPerturbation
@@ -38,13 +39,15 @@ from nh_control.scenarios.robot_bodies import (
     to_bodies,
 )
 from nh_control.scenarios.scenario import Joint, Scenario
+from nh_control.scenarios.urdf_base import base_of_robot
 from nh_control.scenarios.urdf_visual import robot
+from nh_control.scenarios.wheeled_base import WheeledBase
 
 DEFAULT = Path(__file__).parents[1] / "data" / "double_pendulum.urdf"
 """The default robot."""
 HOLD_S = 10.0
 HEIGHT = 6
-"""Index of the height (m) of a floating base in a configuration."""
+"""Index of a floating base's height (m) in a configuration."""
 FIELDS: dict[str, tuple[str, str, dict[str, float]]] = {
     "mass": ("kg", "of the link", {}),
     "inertia": ("kg m^2", "xx, yy, zz, xy, xz, yz about the center", {"above": -np.inf}),
@@ -52,35 +55,36 @@ FIELDS: dict[str, tuple[str, str, dict[str, float]]] = {
     "friction": ("N m or N", "dry friction of the joint", {"at_least": 0.0}),
     "friction_velocity": ("rad/s or m/s", "over which dry friction changes its sign", {}),
 }
-"""Unit, meaning and bounds of the constants of a robot that are parameters."""
+"""Unit, meaning and bounds of the robot constants that become parameters."""
 CONTACT_FIELDS = {"friction": ("", "of the contact with the ground", {"at_least": 0.0})}
 LARGE_ERROR, LARGE_RATE, LARGE_EFFORT = 0.1, 1.0, 10.0
-"""Bryson's rule: a joint's error (rad or m), its rate, and an effort that count 1 in the cost,
-where the file has no limits.
+"""Bryson's rule: if the file has no limits, a joint error (rad or m), a joint rate and an effort
+with these values each contribute 1 to the cost.
 """
 NO_LIMIT = 1e5
-"""Limits of rates (rad/s, m/s) and efforts (N m, N) that are larger stand for none."""
+"""Limits of rates (rad/s, m/s) and efforts (N m, N) above this value are treated as no limit."""
 PART_OF_RANGE = 0.05
-"""Fraction of a joint's range that counts as its largest error."""
+"""Maximum error of a joint as a fraction of its range."""
 
 
 @dataclass(frozen=True)
 class UrdfParameters(Parameters):
     """Differences between the plant and its URDF."""
 
-    mass_scale: float = parameter(1.0, "", "factor of all masses and inertias")
+    mass_scale: float = parameter(1.0, "", "factor on all masses and inertias")
 
 
 def urdf(
     file: str | Path = "", base: str = "fixed", accept_any_inertia: bool = False, wheels: str = ""
 ) -> Scenario:
-    """Scenario of the robot in a URDF file (of a double pendulum without one) on a fixed or
-    floating base, if asked with inertias that no body has, and with `wheels`, links between
-    commas, see `load_urdf`.
+    """The scenario for the robot in a URDF file (see `of_robot`), which is a double pendulum by
+    default.
 
-    See `of_robot`. Raises UrdfError, OSError, and ValueError for a robot with further floating or
-    planar joints.
+    The `base` is fixed or floating. `accept_any_inertia` accepts inertias that no rigid body can
+    have. `wheels` are the names of links, separated by commas (see `load_urdf`). Raises UrdfError,
+    OSError, and ValueError for floating or planar joints that messages cannot show.
     """
+    # A trailing comma produces an empty name.
     rolling = [name.strip() for name in wheels.split(",") if name.strip()]
     model = load_urdf(file or DEFAULT, base, accept_any_inertia=accept_any_inertia, wheels=rolling)
     source: dict[str, str | bool] = {"urdf": _found_again(file)} if file else {}
@@ -90,25 +94,33 @@ def urdf(
 
 
 def _found_again(file: str | Path) -> str:
-    """The URDF for processes in other folders: the absolute path of a file."""
+    """The name with which processes in other folders find the URDF: the absolute path of a
+    file.
+    """
     path = urdf_path(file)
     return str(file) if path is None or str(file).startswith(PACKAGE) else str(path.absolute())
 
 
 def of_robot(model: Multibody, file: str | Path) -> Scenario:
-    """Scenario of a robot with the pictures of its URDF file.
+    """The scenario for a robot. The robot is drawn with the shapes in its URDF file.
 
-    A robot with actuators on a fixed base is held at rest with its joints at 0, or as close to it
-    as their ranges allow; with fewer actuators than joints, at an equilibrium near there. A robot
-    with contacts and actuators on a floating base stands on the ground in this way; on feet, LQR
-    leaves out the directions that they hold, see `Stance`. Any other robot starts there and moves
-    freely. Joints, bodies on floating joints in the world, and one on a planar joint there, by x,
-    y and a heading, are shown. Raises ValueError for other floating and planar joints.
+    A robot with actuators on a fixed base stays at rest with its joints at 0, or as close to 0 as
+    their ranges allow. If it has fewer actuators than joints, it rests at an equilibrium near this
+    configuration. A robot with contacts and actuators on a floating base stands on the ground in
+    the same way. If the robot stands on feet, LQR ignores the directions that the feet constrain
+    (see `Stance`). Any other robot starts in this configuration and moves freely. Messages contain
+    joints, bodies on floating joints in the world, and a body on a planar joint in the world (x, y
+    and heading). Raises ValueError for other floating and planar joints.
     """
     model = _with_resistances(model)
     floats, body = floating_bodies(model), planar_body(model)
     moves = bool(floats or body)
+    # A moving base can only rest on contacts, and the robot needs actuators to stay at rest.
     holds = (not moves or bool(model.contacts)) and bool(model.inputs)
+    joints = tuple(
+        Joint(c, c, unit="m" if model.tree.effort(c)[1] == "N" else "rad")
+        for c in model.tree.scalars
+    )
     return Scenario(
         name="urdf",
         title=f"The robot {model.name}",
@@ -119,13 +131,12 @@ def of_robot(model: Multibody, file: str | Path) -> Scenario:
         if model.wheels
         else {"midpoint": midpoint},
         references={"hold": partial(_hold, model)} if holds else {"free": partial(_free, model)},
+        meanings={"hold": "at rest at an equilibrium", "free": "a free motion from rest"},
         weights=_weights(model, holds),
         perturbation=JointPerturbation(position=0.1, angle=0.1, momentum=0.1),
         perturb=partial(_perturbed, model.tree),
-        joints=tuple(
-            Joint(c, c, unit="m" if model.tree.effort(c)[1] == "N" else "rad")
-            for c in model.tree.scalars
-        ),
+        joints=joints,
+        base=partial(_base, model, joints) if model.wheels else None,
         body=body,
         to_bodies=partial(to_bodies, floats) if floats else None,
         from_bodies=partial(from_bodies, floats) if floats else None,
@@ -141,57 +152,68 @@ def of_robot(model: Multibody, file: str | Path) -> Scenario:
     )
 
 
+def _base(model: Multibody, joints: Sequence[Joint], _: Any) -> WheeledBase | None:
+    """The wheels of a robot that vehicle controllers command, or None."""
+    system = model.system
+    return base_of_robot(model, {drive.name for drive in driven_joints(joints, system, system.nu)})
+
+
 def _stands_on_feet(model: Multibody) -> bool:
-    """Whether the model has contacts that stay where they are; wheels roll on."""
+    """Whether the model has contacts that do not move, unlike wheel contacts."""
     return bool(model.contacts) and not any(isinstance(c.shape, Disc) for c in model.contacts)
 
 
 def _perturbed(
     tree: Tree, model: DiscreteSystem, x: np.ndarray, perturbation: JointPerturbation
 ) -> np.ndarray:
-    """State x (nx) with every joint turned by `angle` (rad) or slid by `position` (m), a floating
-    base turned and moved to its left by as much, and every momentum scaled; random signs with a
-    seed.
+    """The state x (nx) with each joint rotated by `angle` (rad) or displaced by `position` (m), a
+    floating base rotated by the same angle and moved to its left by the same distance, and all
+    momenta scaled. The signs are drawn from the seed.
     """
     space = model.system.space
     change = np.zeros(space.nv)
     for coordinate in tree.scalars:
         slides = tree.effort(coordinate)[1] == "N"
+        # The unit of the effort distinguishes prismatic joints (N) from revolute joints (N m).
         change[tree.scalar_indices(coordinate)[1]] = (
             perturbation.position if slides else perturbation.angle
         )
     for frame in tree.frames.values():
         if isinstance(frame.joint, (Floating, Planar)):
             start = tree.slices(frame.coordinate)[1].start
+            # The tangent of a floating base is (rotation, position), and that of a planar base is
+            # (theta, x, y).
             yaw, left = (2, 4) if isinstance(frame.joint, Floating) else (0, 2)
             change[[start + yaw, start + left]] = perturbation.angle, perturbation.position
     return perturb_state(model, x, change, perturbation.momentum, perturbation.signs(model.ndx))
 
 
 def urdf_parameters(model: Multibody) -> UrdfParameters:
-    """The parameters of a robot: `mass_scale`, then by the names of its links and joints
-    `<link>_mass`, `<link>_inertia` (xx, yy, zz, xy, xz, yz), `<joint>_damping`, `<joint>_friction`
-    and `<joint>_friction_velocity`, and `<contact>_friction` of contacts.
+    """The parameters of a robot: `mass_scale`; for each link, `<link>_mass` and `<link>_inertia`
+    (xx, yy, zz, xy, xz, yz); for each joint, `<joint>_damping`, `<joint>_friction` and
+    `<joint>_friction_velocity`; and for each contact, `<contact>_friction`.
     """
     constants, entries = model.constants, list[tuple[str, type, Any]]()
     for name, location in constants.locations.items():
+        # The friction parameters of contacts and joints have different units.
         known = CONTACT_FIELDS if location.parts == "contacts" else FIELDS
         if location.field in known:
             unit, text, options = known[location.field]
             value = constants.value(name)
             entries.append((name, type(value), parameter(value, unit, text, **options)))
-    made = make_dataclass("UrdfParameters", entries, bases=(UrdfParameters,), frozen=True)
-    return made()
+    parameters = make_dataclass("UrdfParameters", entries, bases=(UrdfParameters,), frozen=True)
+    return parameters()
 
 
 def _with_resistances(model: Multibody) -> Multibody:
-    """The robot with a damper and friction on every joint with one coordinate, of 0 if the file
-    has none; any inertias are accepted.
+    """The robot with a damper and friction on each joint with one coordinate, so that both are
+    parameters. They are 0 if the file contains none. Any inertia is accepted.
     """
     elements = list(model.elements)
     for kind in (JointDamper, JointFriction):
-        given = {e.coordinate for e in model.elements if isinstance(e, kind)}
-        elements += [kind(c, 0.0) for c in model.tree.scalars if c not in given]
+        declared = {e.coordinate for e in model.elements if isinstance(e, kind)}
+        elements += [kind(c, 0.0) for c in model.tree.scalars if c not in declared]
+    # A study may vary inertias beyond those that rigid bodies can have.
     bodies = [replace(body, accept_any_inertia=True) for body in model.bodies]
     return replace(model, bodies=bodies, elements=elements)
 
@@ -199,16 +221,18 @@ def _with_resistances(model: Multibody) -> Multibody:
 def _system(model: Multibody, parameters: UrdfParameters) -> System:
     values = {field.name: getattr(parameters, field.name) for field in fields(parameters)}
     names = tuple(values)
+    # The constants become symbols, so all robots with this structure share compiled code.
     changed = replace(model, parameters=names).constants.model_with(values)
     return replace(changed, parameters=names).system
 
 
 def _start(model: Multibody, dsys: DiscreteSystem) -> np.ndarray:
-    """State at rest with the joints at 0, or as close to it as their ranges allow, on the ground
-    with its wheels.
+    """The state at rest with the wheels on the ground and the joints at 0, or as close to 0 as
+    their ranges allow.
     """
     ranges = {frame.coordinate: frame.limits for frame in model.frames}
     q = model.configuration(
+        # The value closest to 0 in the range of each joint.
         {c: min(max(0.0, ranges[c].lower), ranges[c].upper) for c in model.tree.scalars}
     )
     if model.n_holonomic_parts:
@@ -217,47 +241,55 @@ def _start(model: Multibody, dsys: DiscreteSystem) -> np.ndarray:
 
 
 def _hold(model: Multibody, dsys: DiscreteSystem) -> Trajectory:
-    """An equilibrium for HOLD_S; a robot on the ground keeps its joints."""
+    """An equilibrium that lasts for HOLD_S. A robot on the ground keeps its initial joint
+    angles.
+    """
     start = _start(model, dsys)
     if model.contacts:
-        return at_rest(dsys, *standing(dsys, start[: model.space.nq], model.tree.scalars))
+        x, u = standing(dsys, start[: model.space.nq], model.tree.scalars)
+        return at_rest(dsys, x, u)
+    # If there is an actuator for each velocity, any configuration can be an equilibrium.
     hold = model.tree.scalars if dsys.nu == model.space.nv else ()
-    return at_rest(dsys, *equilibrium(dsys, start, np.zeros(dsys.nu), hold))
+    x, u = equilibrium(dsys, start, np.zeros(dsys.nu), hold)
+    return at_rest(dsys, x, u)
 
 
 def standing(
     dsys: DiscreteSystem, q: np.ndarray, fixed: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """State x (nx) and input u (nu) of a robot on a floating base that stands near a configuration
-    q (nq), with the coordinates `fixed` unchanged: it is moved down until its lowest contact
-    touches, then an `equilibrium` is computed. Raises as `equilibrium` does.
+    """The state x (nx) and input u (nu) of a robot on a floating base that stands near a
+    configuration q (nq). The coordinates in `fixed` do not change. The robot is lowered until its
+    lowest contact touches the ground, and then an `equilibrium` is computed. Raises the same
+    errors as `equilibrium`.
     """
     q, symbol = np.array(q, dtype=float), dsys.system.symbols[0]
     gaps = dsys.system.value(ContactRows(dsys.system.mechanics).gaps(symbol), q)
+    # Lower the robot by the smallest gap.
     q[HEIGHT] -= np.nanmin(gaps)
     x = dsys.state(q, np.zeros(dsys.system.space.nw))
     return equilibrium(dsys, x, np.zeros(dsys.nu), fixed)
 
 
 def at_rest(dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray) -> Trajectory:
-    """A state and an input for HOLD_S."""
+    """A constant state and a constant input for HOLD_S."""
     steps = round(HOLD_S / dsys.h)
     states, inputs = np.tile(x, (steps + 1, 1)), np.tile(u, (steps, 1))
     return Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs, dsys=dsys)
 
 
 def joint_ranges(model: Multibody, dsys: DiscreteSystem) -> Constraint:
-    """Joints stay within the ranges of the URDF, if there are any."""
+    """The constraint that the joints stay within their ranges in the URDF."""
     names = dsys.system.space.names
     limited = _limited(model)
     rows = [names.index(coordinate) for coordinate in limited]
     lower, upper = np.array(list(limited.values())).T
-    ranges = lower, upper, 1e4
-    return Constraint("joint_ranges", lambda x, u, w: x[rows], *ranges, rows=list(limited))
+    return Constraint(
+        "joint_ranges", lambda x, u, w: x[rows], lower, upper, weight=1e4, rows=list(limited)
+    )
 
 
 def _limited(model: Multibody) -> dict[str, tuple[float, float]]:
-    """The ranges of the joints that have both limits."""
+    """The ranges of the joints that have both a lower and an upper limit."""
     ranges = {frame.coordinate: frame.limits for frame in model.frames}
     return {
         c: (ranges[c].lower, ranges[c].upper)
@@ -273,14 +305,18 @@ def _free(model: Multibody, dsys: DiscreteSystem) -> Trajectory:
 
 
 def _weights(model: Multibody, holds: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Bryson's rule: the largest errors of configurations, velocities `v = M^{-1} p`, M that of
-    the start, and efforts count 1: PART_OF_RANGE of a joint's range, at most LARGE_ERROR, and the
-    limits of rates and efforts below NO_LIMIT. Raises ValueError where M is singular.
+    """The weights according to Bryson's rule: the maximum error of each coordinate, velocity and
+    effort contributes 1 to the cost. The maximum error of a joint is PART_OF_RANGE times its
+    range, but at most LARGE_ERROR. The maximum rates and efforts are their limits, if these are
+    below NO_LIMIT. Velocities are `v = M^{-1} p` with M at the initial configuration. Raises
+    ValueError if M is singular.
     """
     model.check_masses()
     mass, n = model.mass_matrix(model.configuration()), model.space.nv
+    # The empty table covers models without inputs.
     limits = np.vstack([np.zeros((0, 2)), *(entry.limits() for entry in model.inputs)])
     largest, (errors, rates) = np.abs(limits).max(axis=1), _largest_errors(model)
+    # The momentum weights are p' S^T S p with S = diag(1 / rates) M^{-1}.
     slow = np.linalg.solve(mass, np.eye(n)) / rates[:, None]
     Q = np.block([[np.diag(1 / errors**2), np.zeros((n, n))], [np.zeros((n, n)), slow.T @ slow]])
     R = np.diag(1 / np.where(largest < NO_LIMIT, largest, LARGE_EFFORT) ** 2)
@@ -288,12 +324,13 @@ def _weights(model: Multibody, holds: bool) -> tuple[np.ndarray, np.ndarray, np.
 
 
 def _largest_errors(model: Multibody) -> tuple[np.ndarray, np.ndarray]:
-    """Errors and rates (nv) of the coordinates that count 1 in the cost."""
+    """The coordinate errors and rates (nv) that contribute 1 to the cost."""
     errors, rates = np.full((2, model.space.nv), [[LARGE_ERROR], [LARGE_RATE]])
     for frame in model.frames:
         if frame.mimic is None and frame.coordinate in model.tree.scalars:
             i, limits = model.tree.scalar_indices(frame.coordinate)[1], frame.limits
             if 0 < limits.upper - limits.lower < np.inf:
+                # A joint with a small range tolerates only small errors.
                 errors[i] = min(LARGE_ERROR, PART_OF_RANGE * (limits.upper - limits.lower))
             if 0 < limits.velocity < NO_LIMIT:
                 rates[i] = limits.velocity

@@ -1,5 +1,5 @@
-"""Visual model of a robot: the pictures of its URDF file, or a skeleton of rods between its joints
-and centers of mass.
+"""The visual model of a robot: the shapes in its URDF file, or a skeleton of rods between its
+joints and centers of mass.
 """
 
 from __future__ import annotations
@@ -30,23 +30,27 @@ from nh_control.scenarios.robot_bodies import root_frame
 from nh_control.scenarios.visual_model import ORANGE, STEEL, WOOD, Pose, Shape, VisualModel
 
 THINNEST = 0.01
-"""Shortest rod that is drawn, as a part of the longest."""
+"""Minimum length of a rod that is drawn, as a fraction of the longest rod."""
 
 
 def robot(model: Multibody, source: str | Path, parameters: object = None) -> VisualModel:
-    """The pictures of the model's URDF file; the skeleton if it has none."""
+    """The visual model with the shapes in the URDF file, or with the skeleton if there are
+    none.
+    """
     skeleton = visual_model(model)
     frames = {frame.name for frame in model.frames}
+    # Shapes cannot be placed on links that are not frames of the model.
     drawn = tuple(shape for shape in urdf_meshes.shapes(source) if shape.frame in frames)
     return replace(skeleton, shapes=drawn, lines=skeleton.shapes) if drawn else skeleton
 
 
 def visual_model(model: Multibody, parameters: object = None) -> VisualModel:
-    """Rods from frames to the joints and centers of mass on them, orange balls at the joints,
-    brown ones at the centers of mass, scaled by the longest rod.
+    """Rods from frames to the joints and centers of mass on them, orange balls at the joints, and
+    brown balls at the centers of mass. The sizes are proportional to the longest rod.
     """
     joints = [(f.parent, f"{f.name} rod", np.array(f.position)) for f in model.frames]
     masses = [(b.frame, f"{b.frame} mass", np.array(b.center)) for b in model.bodies]
+    # Rods that are much shorter than the longest rod would be invisible.
     lengths = [np.linalg.norm(end) for _, _, end in (*joints, *masses)]
     longest = max(lengths, default=0.0) or 1.0
     d = 0.08 * longest
@@ -73,11 +77,14 @@ def visual_model(model: Multibody, parameters: object = None) -> VisualModel:
 
 
 def frame_tree(model: Multibody, rods: Iterable[Frame] = ()) -> FrameTree:
-    """The frames of a tree with its joints and bodies, and frames of rods on them."""
+    """The frames of the model's tree with its joints and bodies, and additional frames for
+    rods.
+    """
     declared = (_declared(model, frame) for frame in model.frames)
     masses = dict[str, SpatialInertia]()
     for body in model.bodies:
         inertia = body.inertia_in(body.frame, np.zeros(3), np.eye(3))
+        # URDF allows only one inertia for each link, so inertias on the same frame are added.
         masses[body.frame] = masses[body.frame] + inertia if body.frame in masses else inertia
     bodies = (
         Body(m.frame, m.mass, m.center, m.inertia, accept_any_inertia=True)
@@ -87,11 +94,12 @@ def frame_tree(model: Multibody, rods: Iterable[Frame] = ()) -> FrameTree:
 
 
 def _declared(model: Multibody, frame: multibody.Frame) -> Frame:
-    """A frame of a tree as one of a visual model."""
+    """Convert a frame in a tree to a frame in a visual model."""
     name, parent, origin = frame.name, frame.parent, Pose.at(frame.position, frame.rotation)
     joint, mimic = frame.joint, frame.mimic or Mimic(frame.coordinate)
     if isinstance(joint, Fixed):
         return Frame(name, parent, origin=origin)
+    # A follower moves by ratio c + offset, where c is the leader's coordinate.
     in_q, _ = model.tree.slices(mimic.coordinate)
     names = tuple(model.space.names[in_q])
     if isinstance(joint, (Revolute, Prismatic)):
@@ -104,11 +112,12 @@ def _declared(model: Multibody, frame: multibody.Frame) -> Frame:
 
 @cache
 def _placement(joint: Joint) -> ca.Function:
-    """Rotation (3, 3) and position (3) by the coordinates of a joint."""
+    """The rotation (3, 3) and position (3) as functions of a joint's coordinates."""
     space = joint.space("q")
     q = ca.SX.sym("q", space.nq)
+    # Only the pose is needed, so the velocity is zero.
     motion = joint.motion(q, ca.SX(space.nw, 1))
-    return ca.Function("placement", [q], [motion.R, motion.p])
+    return ca.Function("placement", [q], [motion.R, motion.r])
 
 
 def _moved(joint: Joint, mimic: Mimic, values: np.ndarray) -> Pose:
@@ -117,6 +126,6 @@ def _moved(joint: Joint, mimic: Mimic, values: np.ndarray) -> Pose:
 
 
 def _middle(end: np.ndarray) -> Pose:
-    """The middle of a rod from the origin, with z along it."""
+    """The pose at the midpoint of a rod that starts at the origin, with z along the rod."""
     axis = end / np.linalg.norm(end)
     return Pose(end / 2, np.column_stack([plane_axes(axis), axis]))

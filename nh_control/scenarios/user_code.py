@@ -1,4 +1,4 @@
-"""Loading a user's code, with errors that name its file and line."""
+"""Loading a user's code, with errors that name the file and line."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ from types import ModuleType
 
 
 class UserCodeError(ValueError):
-    """An error in code of a user; the message has file, line and text of the line."""
+    """An error in a user's code. The message contains the file, the line number and the text of
+    the line.
+    """
 
 
 def load_file(path: Path) -> ModuleType:
-    """The module in a Python file, run again under a unique name; it can import files beside it.
+    """Run a Python file and return it as a module with a unique name. The file can import other
+    files in its folder.
 
-    Raises UserCodeError for an error in it, FileNotFoundError if there is no such file.
+    Raises UserCodeError for an error in the file, and FileNotFoundError if the file does not
+    exist.
     """
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
@@ -28,7 +32,7 @@ def load_file(path: Path) -> ModuleType:
     module = ModuleType(name)
     module.__file__ = str(path)
     linecache.checkcache(str(path))
-    sys.modules[name] = module  # dataclasses look their module up there
+    sys.modules[name] = module  # dataclasses look up their module there
     sys.path.insert(0, str(path.parent))
     try:
         with located(str(path)):
@@ -42,13 +46,15 @@ def load_file(path: Path) -> ModuleType:
 
 
 def load_module(name: str) -> ModuleType:
-    """The module of that name; raises UserCodeError for an error in it, or if there is none."""
+    """Import the module with the given name. Raises UserCodeError if it is missing or contains an
+    error.
+    """
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name and (name == error.name or name.startswith(error.name + ".")):
             raise UserCodeError(
-                f"no module {name!r} on Python's path; a file is named with its ending, "
+                f"no module {name!r} on Python's path; name a file with its suffix, "
                 f"path/to/file.py:NAME"
             ) from error
         raise _error(error, _entered(error)) from error
@@ -58,9 +64,11 @@ def load_module(name: str) -> ModuleType:
 
 @contextmanager
 def located(file: str) -> Iterator[None]:
-    """Raise errors from a file, or from functions that it calls, as UserCodeError with its line.
+    """Convert errors in a file, or in functions that it calls, to UserCodeError with the line in
+    the file.
 
-    Other errors pass, and all errors if `file` is "". SystemExit counts as an error.
+    Other errors are not changed. If `file` is "", no errors are changed. SystemExit counts as an
+    error.
     """
     try:
         yield
@@ -73,16 +81,16 @@ def located(file: str) -> Iterator[None]:
 
 
 def _entered(error: BaseException) -> str:
-    """The file of the module that was imported when the error arose."""
+    """The file that was being imported when the error was raised."""
     if isinstance(error, SyntaxError):
         return error.filename or ""
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
-    own = (__file__, importlib.__file__)
-    return next((f for f in files if f not in own and not f.startswith("<frozen")), "")
+    loaders = (__file__, importlib.__file__)
+    return next((f for f in files if f not in loaders and not f.startswith("<frozen")), "")
 
 
 def _line(error: BaseException, file: str) -> int:
-    """The last line of the file that led to the error, 0 if none did."""
+    """The last line number of the file in the traceback, or 0 if there is none."""
     if isinstance(error, SyntaxError) and error.filename == file:
         return error.lineno or 1
     frames = traceback.extract_tb(error.__traceback__)

@@ -1,4 +1,4 @@
-"""References of vehicles along velocity commands and to goals, from any of their states."""
+"""Vehicle references for velocity commands and goals, starting from any state."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 
 CORRECTIONS = 3
-"""Newton corrections of the inputs of a step; each one reduces the error of the momentum by a
-factor of order h^2.
+"""Number of Newton corrections of the inputs in a step. Each correction reduces the momentum error
+by a factor of order h^2.
 """
 REACHED = 1e-14
-"""Relative error of the momenta below which no correction is needed."""
+"""Relative momentum error below which no correction is needed."""
 LONGEST_S = 300.0
-"""Duration of the longest reference."""
+"""Maximum duration (s) of a reference."""
 LIMIT_EXCESS = 1e-6
-"""Relative excess of a limit of the inputs that counts as none."""
+"""Tolerated relative excess over an input limit."""
 
 
 @dataclass(frozen=True)
 class Maneuver:
-    """A part of a motion: the `rates(t)` (2) of a drive from t = 0 to `duration_s`."""
+    """A part of a motion. `rates(t)` returns the rates (2) of a drive for t from 0 to
+    `duration_s`.
+    """
 
     duration_s: float
     rates: Callable[[float], np.ndarray]
@@ -35,16 +37,16 @@ class Maneuver:
 
 @dataclass(frozen=True)
 class Drive:
-    """The motion of a vehicle with two inputs: two rates determine its velocity, the forward speed
-    and the yaw rate or steering rate.
+    """The motion of a vehicle with two inputs. Two rates determine the vehicle's velocity: the
+    forward speed, and the yaw rate or steering rate.
 
-    - `speeds` (m/s and rad/s) and `accelerations` bound the rates and their changes.
-    - `rates(v)` are the rates of a velocity v (nw).
-    - `aim(parameters, q, command)` are the rates for a command (forward speed in m/s, yaw rate in
-      rad/s) at configuration q (nq).
-    - `velocity(parameters, q, rates)` is the velocity (nw) with these rates.
-    - `maneuvers(drive, parameters, q, goal)` are the maneuvers from rest at q to rest with the
-      body at `goal` (theta, x, y); it raises InfeasibleTrajectory if it finds none.
+    - `speeds` (m/s and rad/s) and `accelerations` bound the rates and their derivatives.
+    - `rates(v)` returns the rates that correspond to a velocity v (nw).
+    - `aim(parameters, q, command)` returns the rates for a command (forward speed in m/s, yaw rate
+      in rad/s) at configuration q (nq).
+    - `velocity(parameters, q, rates)` returns the velocity (nw) with the given rates.
+    - `maneuvers(drive, parameters, q, goal)` returns the maneuvers from rest at q to rest with the
+      body at `goal` (theta, x, y). It raises InfeasibleTrajectory if it does not find any.
     """
 
     speeds: tuple[float, float]
@@ -55,8 +57,9 @@ class Drive:
     maneuvers: Callable[[Drive, Any, np.ndarray, np.ndarray], Sequence[Maneuver]]
 
     def duration(self, changes: ArrayLike) -> float:
-        """Duration (s) in which `rest_to_rest` changes (2) of the rates' integrals keep the
-        limits: with s = t / T its largest rate is 35/16 / T, its largest acceleration 7.513 / T^2.
+        """The shortest duration T (s) in which the integrals of the rates can change by `changes`
+        (2) along `rest_to_rest` within the limits. The maximum rate of `rest_to_rest` is
+        35/16 / T, and its maximum acceleration is 7.513 / T^2.
         """
         size = np.abs(np.asarray(changes, dtype=float))
         by_speed = 35 / 16 * size / self.speeds
@@ -65,8 +68,8 @@ class Drive:
 
 
 def rest_to_rest(t: float, duration_s: float) -> float:
-    """The rate of a change by 1 in `duration_s`, `140 s^3 (1 - s)^3 / T` with s = t / T: three
-    derivatives of the change vanish at both ends.
+    """The rate of a change by 1 in T = `duration_s`, which is `140 s^3 (1 - s)^3 / T` with
+    s = t / T. The first three derivatives of the change vanish at both ends.
     """
     s = min(max(t / duration_s, 0.0), 1.0)
     return 140 * s**3 * (1 - s) ** 3 / duration_s
@@ -78,56 +81,60 @@ def step_to_velocity(
     u: np.ndarray,
     velocity: Callable[[np.ndarray], np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The state after a step from state x (nx) whose velocity is the admissible `velocity(q1)`
-    (nw), and its input (nu), from the guess u (nu).
+    """Make the step from state x (nx) after which the velocity is the admissible `velocity(q1)`
+    (nw). Returns the final state and the input (nu) of the step. u (nu) is the initial guess for
+    the input.
 
-    For systems with as many inputs as momenta: `rho1(x, u) = X(q1)^T p(q1, velocity)`, solved by
-    Newton's method.
+    The system must have as many inputs as momenta. Newton's method solves
+    `rho1(x, u) = X(q1)^T p(q1, velocity)`.
     """
     nq, nv = dsys.system.space.nq, dsys.system.space.nv
     for _ in range(CORRECTIONS):
         step = dsys.linearize(x, u)
         reached = step.x1[:nq]
-        wanted = dsys.state(reached, velocity(reached))[nq:]
-        missing = wanted - step.x1[nq:]
-        if np.abs(missing).max() <= REACHED * (1 + np.abs(wanted).max()):
+        target = dsys.state(reached, velocity(reached))[nq:]
+        missing = target - step.x1[nq:]
+        if np.abs(missing).max() <= REACHED * (1 + np.abs(target).max()):
             return step.x1, u
+        # This simplified Newton step neglects that the target momenta depend on q1(u).
         u = u + np.linalg.solve(step.B[nv:], missing)
     return dsys.step(x, u), u
 
 
 class VehicleGuidance:
-    """Plans references of a vehicle with a `drive`, from any of its states to rest."""
+    """Plans references for a vehicle with a `drive`, from any state to rest."""
 
     def __init__(self, dsys: DiscreteSystem, drive: Drive):
         self.dsys, self.drive = dsys, drive
 
     def limited(self, accelerations: Sequence[float]) -> VehicleGuidance:
-        """The same guidance with other accelerations of the rates; 0 keeps the present value."""
-        own = self.drive.accelerations
-        given = tuple(new or old for new, old in zip(accelerations, own))
-        return VehicleGuidance(self.dsys, replace(self.drive, accelerations=(given[0], given[1])))
+        """The same guidance with different accelerations for the rates, where 0 keeps the current
+        value.
+        """
+        first, second = (new or old for new, old in zip(accelerations, self.drive.accelerations))
+        return VehicleGuidance(self.dsys, replace(self.drive, accelerations=(first, second)))
 
     def with_command(self, x: ArrayLike, command: ArrayLike, hold_s: float) -> Trajectory:
-        """The reference that leaves the state x (nx) for a command (2), forward speed (m/s) and
-        yaw rate (rad/s), keeps it for `hold_s`, and then comes to rest.
+        """The reference that starts at state x (nx), follows a command (2) for `hold_s` and then
+        comes to rest. The command consists of a forward speed (m/s) and a yaw rate (rad/s).
 
-        Rates change by no more than the drive's accelerations, `|r1 - r| <= a h`. Raises
+        The accelerations a of the drive limit how fast the rates change, `|r1 - r| <= a h`. Raises
         InfeasibleTrajectory if the inputs do not suffice.
         """
-        wanted = np.asarray(command, dtype=float)
-        if wanted.shape != (2,) or not np.isfinite(wanted).all():
+        rates = np.asarray(command, dtype=float)
+        if rates.shape != (2,) or not np.isfinite(rates).all():
             raise InfeasibleTrajectory(f"a command is two finite numbers, got {command!r}")
         _require_shorter(hold_s)
         plan = _Rollout(self.dsys, self.drive, x)
+        # The tolerance avoids an additional step due to round-off.
         while plan.t < hold_s - 1e-9 * self.dsys.h:
-            plan.aim(wanted)
+            plan.aim(rates)
         plan.stop()
         return plan.reference("velocity command")
 
     def to_goal(self, x: ArrayLike, goal: ArrayLike) -> Trajectory:
-        """The reference that comes to rest, and then leads from rest to rest to a goal
-        (theta, x, y).
+        """The reference that starts at state x (nx), comes to rest, and then moves from rest to
+        rest to a goal (theta, x, y).
 
         Raises InfeasibleTrajectory if the drive finds no maneuvers or the inputs do not suffice.
         """
@@ -151,7 +158,7 @@ def _require_shorter(duration_s: float) -> None:
 
 
 class _Rollout:
-    """States and inputs of a reference that grows step by step."""
+    """The states and inputs of a reference that is built step by step."""
 
     def __init__(self, dsys: DiscreteSystem, drive: Drive, x: ArrayLike):
         self._dsys, self._drive, self.x = dsys, drive, np.array(x, dtype=float)
@@ -160,31 +167,32 @@ class _Rollout:
 
     @property
     def t(self) -> float:
-        """The present time from the start in s."""
+        """The time (s) since the first state."""
         return self._dsys.h * (len(self._states) - 1)
 
     def aim(self, command: np.ndarray) -> None:
-        """One step towards a command (2)."""
+        """Make a step towards a command (2)."""
         drive, q = self._drive, self._dsys.configuration(self.x)
-        wanted = drive.aim(self._dsys.system.parameters, q, command)
-        wanted = np.clip(wanted, -np.array(drive.speeds), drive.speeds)
+        target = drive.aim(self._dsys.system.parameters, q, command)
+        target = np.clip(target, -np.array(drive.speeds), drive.speeds)
+        # |r1 - r| <= a h for both rates.
         change = self._dsys.h * np.array(drive.accelerations)
-        self._step(self._rates + np.clip(wanted - self._rates, -change, change))
+        self._step(self._rates + np.clip(target - self._rates, -change, change))
 
     def stop(self) -> None:
-        """Come to rest, and stay there for one step."""
+        """Come to rest and stay at rest for one step."""
         while self._rates.any():
             self.aim(np.zeros(2))
         self._step(np.zeros(2))
 
     def follow(self, maneuver: Maneuver) -> None:
-        """Make a maneuver."""
+        """Follow a maneuver for its whole duration."""
         begin = self.t
         while self.t < begin + maneuver.duration_s - 1e-9 * self._dsys.h:
             self._step(maneuver.rates(self.t + self._dsys.h - begin))
 
     def reference(self, name: str) -> Trajectory:
-        """The reference so far; raises InfeasibleTrajectory for inputs beyond the limits."""
+        """The reference so far. Raises InfeasibleTrajectory if inputs exceed their limits."""
         inputs, bounds = np.array(self._inputs[1:]), self._dsys.system.input_bounds
         excess = np.abs(inputs) / np.abs(bounds).max(axis=1) - 1
         if (worst := np.unravel_index(excess.argmax(), excess.shape))[0] >= 0 and (
@@ -192,7 +200,7 @@ class _Rollout:
         ):
             raise InfeasibleTrajectory(
                 f"it needs {self._dsys.inputs[worst[1]]} = {inputs[worst]:.3g} at t = "
-                f"{worst[0] * self._dsys.h:.3g} s, beyond {bounds[worst[1]].tolist()}; give "
+                f"{worst[0] * self._dsys.h:.3g} s, beyond {bounds[worst[1]].tolist()}; use "
                 "smaller accelerations"
             )
         return Trajectory(
@@ -207,6 +215,7 @@ class _Rollout:
 
     def _step(self, rates: np.ndarray) -> None:
         drive, parameters = self._drive, self._dsys.system.parameters
+        # The velocity depends on the configuration after the step.
         to = lambda q: drive.velocity(parameters, q, rates)  # noqa: E731
         self.x, u = step_to_velocity(self._dsys, self.x, self._inputs[-1], to)
         self._rates = rates

@@ -1,4 +1,6 @@
-"""Visual models of scenarios: solids on moving frames, cables between frames, arrows of inputs."""
+"""Visual models of scenarios: shapes on moving frames, cables between frames, and arrows for
+inputs.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,8 @@ from transforms3d.axangles import axangle2mat
 Color = tuple[float, float, float]
 Vector = tuple[float, float, float]
 
+ODOM = "odom"
+"""Name of the frame that is fixed to the ground, as in REP 105."""
 WOOD, STEEL, RUBBER, ORANGE, BLUE = (
     (0.55, 0.35, 0.17),
     (0.65, 0.67, 0.7),
@@ -20,13 +24,13 @@ WOOD, STEEL, RUBBER, ORANGE, BLUE = (
     (0.15, 0.4, 0.8),
 )
 AXIS_COLORS = ((0.82, 0.29, 0.36), (0.16, 0.62, 0.56), (0.12, 0.31, 0.71))
-"""Colors of x, y and z."""
+"""Colors of the x, y and z axes."""
 
 
 @dataclass(frozen=True)
 class Pose:
-    """The pose of a frame: `position` (3) in m and `rotation` (3, 3), whose columns are its axes,
-    in the scenario's parent frame.
+    """The pose of a frame relative to a parent frame: its `position` (3) in m, and its `rotation`
+    (3, 3). The columns of the rotation are the frame's axes.
     """
 
     position: np.ndarray
@@ -34,7 +38,7 @@ class Pose:
 
     @staticmethod
     def at(position: Any, rotation: Any = None) -> Pose:
-        """The pose at a position (3), with a rotation (3, 3) if there is one."""
+        """The pose at a position (3), with a rotation (3, 3) if one is given."""
         turn = np.eye(3) if rotation is None else np.asarray(rotation, dtype=float)
         return Pose(np.asarray(position, dtype=float), turn)
 
@@ -46,24 +50,28 @@ class Pose:
     def rotated(
         self, angle: float, hinge: Vector, axis: Vector | np.ndarray = (0.0, 0.0, 1.0)
     ) -> Pose:
-        """The frame at `hinge` (m) of this one, turned by `angle` (rad) about an axis."""
+        """The pose of a frame at `hinge` (m) in this frame, rotated by `angle` (rad) about an
+        axis.
+        """
         return Pose(
             self.position + self.rotation @ hinge, self.rotation @ axangle2mat(axis, angle)
         )
 
     def __matmul__(self, frame: Pose) -> Pose:
-        """The pose of a frame that is given in this one's axes, `(p + R p_f, R R_f)`."""
+        """The pose of a frame that is given relative to this frame, `(x + R x_f, R R_f)`."""
         return Pose(self.position + self.rotation @ frame.position, self.rotation @ frame.rotation)
 
     def relative_to(self, parent: Pose) -> Pose:
-        """This pose in the axes of another frame, `(R_p^T (p - p_p), R_p^T R)`."""
+        """This pose relative to another frame, `(R_p^T (x - x_p), R_p^T R)`."""
         inverse = parent.rotation.T
         return Pose(inverse @ (self.position - parent.position), inverse @ self.rotation)
 
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """A surface of `triangles` (m, 3), counter-clockwise from outside, of `vertices` (n, 3)."""
+    """A surface that consists of `triangles` (m, 3), counterclockwise as seen from outside, with
+    `vertices` (n, 3).
+    """
 
     vertices: np.ndarray
     triangles: np.ndarray
@@ -71,9 +79,9 @@ class Mesh:
 
 @dataclass(frozen=True)
 class Shape:
-    """A "box", "cylinder" (axis along z) or "sphere" of the given extents (m), its center at
-    `offset` (m) of a frame, rolled (rad) about the frame's x; or a "mesh", whose vertices are
-    scaled by the extents.
+    """A shape with the given extents (m). Its center is at `offset` (m) in a frame, and it is
+    rotated by `roll` (rad) about the frame's x axis. The `kind` is "box", "cylinder" (along z),
+    "sphere", or "mesh". The vertices of a mesh are multiplied by the extents.
     """
 
     kind: str
@@ -88,8 +96,8 @@ class Shape:
 
 @dataclass(frozen=True)
 class Cable:
-    """A cable between the origins of two frames; it is shown slack while the scenario's monitored
-    value of the name `monitored`, if any, is too low.
+    """A cable between the origins of two frames. If `monitored` names a monitored value of the
+    scenario, the cable is drawn slack while this value is too low.
     """
 
     start: str
@@ -100,8 +108,8 @@ class Cable:
 
 @dataclass(frozen=True)
 class Arrow:
-    """The value of an input along the z axis of a frame, `scale` m for one unit, from `offset` (m)
-    above its origin.
+    """An arrow that shows the value of an input. It points along the z axis of a frame, is `scale`
+    m long per unit, and starts at `offset` (m) above the frame's origin.
     """
 
     input: str
@@ -112,13 +120,14 @@ class Arrow:
 
 @dataclass(frozen=True)
 class VisualModel:
-    """A drawing of a system: `poses(parameters, q)` are the frames by name at configuration q
-    (nq), in the frame `parent`. It is a `FrameTree`, which declares the frames with their joints,
-    or any function; without joints the scenario has no URDF, and all frames float on `parent`.
+    """A drawing of a system. `poses(parameters, q)` returns the poses of frames by name at
+    configuration q (nq), relative to the frame `parent`. It is a `FrameTree`, which declares the
+    frames with their joints, or any other function. Without a tree, the scenario has no URDF, and
+    all frames are floating frames on `parent`.
 
-    `lines` are other shapes for drawings of lines: for a robot with meshes its skeleton. `trail`
-    is the frame that leaves a trail ("" for none); a thin closed line joins the frames of
-    `outline`.
+    `lines` are the shapes that replace the others in line drawings, such as the skeleton of a
+    robot with meshes. `trail` is the frame that leaves a trail ("" for none). A thin closed line
+    connects the frames in `outline`.
     """
 
     parent: str
@@ -132,15 +141,16 @@ class VisualModel:
 
     @property
     def line_shapes(self) -> tuple[Shape, ...]:
-        """The shapes for drawings of lines."""
+        """The shapes for line drawings."""
         return self.lines or self.shapes
 
 
 def wheel(frame: str, radius: float, width: float) -> tuple[Shape, ...]:
-    """A wheel of this radius and width (m) about the y axis of its frame, with spokes that show
-    its turning.
+    """A wheel with the given radius and width (m) about the y axis of its frame, with spokes that
+    show its rotation.
     """
     tire = Shape("cylinder", (2 * radius, 2 * radius, width), RUBBER, frame, roll=np.pi / 2)
+    # Two crossed spokes, slightly wider than the tire, so that they are visible.
     long, thin, across = 1.5 * radius, 0.22 * radius, 1.15 * width
     return (
         tire,

@@ -1,7 +1,7 @@
-"""The snakeboard and the car on wet ground: their maneuvers tracked by LQR while wheels may skid.
+"""The snakeboard and the car on wet ground. LQR tracks their maneuvers while the wheels may skid.
 
-References are the motions of rolling wheels, as far as friction allows them: the inputs of the
-scenario without slip, simulated with it. Ice for a time is a disturbance of the "ground".
+A reference is simulated with slip, but with the inputs from the scenario without slip. The wheels
+therefore roll as far as friction allows. A patch of ice is a disturbance of the target "ground".
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ from nh_control.systems.wet_ground import (
 
 
 def as_if_rolling(dry: Scenario, name: str, dsys: DiscreteSystem) -> Trajectory:
-    """The motion under the inputs of a reference of the scenario without slip."""
+    """The motion with the inputs of a reference from the scenario without slip."""
     model = dry.model(step_s=dsys.h)
     rolling = dry.reference(model, name)
-    start = dsys.state(*(of(rolling.states[0]) for of in (model.configuration, model.velocity)))
+    x = rolling.states[0]
+    start = dsys.state(model.configuration(x), model.velocity(x))
     return dsys.simulate(start, rolling.inputs)
 
 
@@ -44,8 +45,8 @@ def on_wet_ground(
     references: Iterable[str],
     weights: tuple[np.ndarray, np.ndarray, np.ndarray],
 ) -> Scenario:
-    """A scenario of rolling wheels as a scenario of wheels that skid, with some of its
-    references.
+    """A variant of a scenario with rolling wheels, in which the wheels may skid. It has some of
+    the scenario's references.
     """
     return replace(
         dry,

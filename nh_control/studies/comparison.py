@@ -1,5 +1,5 @@
-"""Integrators compared on one motion of any system: error against processor time, energy and
-constraints, with SciPy's solvers on the reduced equations beside them.
+"""Comparisons of integrators on one motion of any system: error against processor time, energy and
+constraints. SciPy's solvers for the reduced equations are compared as well.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.registry import Integrator
 from nh_control.mechanics.system import System
-from nh_control.studies.motion import Flow, Motion
+from nh_control.studies.motion import Flow, InitialValueProblem
 
 SCIPY = ("DOP853", "RK45", "LSODA")
 TOLERANCES = tuple(10.0 ** (-k / 2) for k in range(4, 27))
 TIGHTEST = 1e-13
 COARSEST, FINER, HOPELESS = 8, 2**0.25, 3000
-"""Number of steps of the first attempt (at least one for every input), the factor to the next
-number, and the number of steps per input after which a failing method is given up.
+"""Number of steps in the first attempt (at least one for every input), the factor between
+successive attempts, and the number of steps per input after which a failing method is abandoned.
 """
 REPEATS = 5
 
 
 @dataclass(frozen=True)
 class WorkPoint:
-    """One run: `setting` is the number of steps, or the tolerance of a solver with variable steps.
-    The others are the thread's processor time in s, the least of several runs, and the distance of
-    the last configuration from the reference's, in the local coordinates of the space (rad, m).
+    """One run. `setting` is the number of steps, or the tolerance of a solver with variable steps.
+    `seconds` is the thread's processor time, the minimum over several runs. `error` is the
+    distance between the last configuration and the reference's last configuration, in the space's
+    local coordinates (rad, m).
     """
 
     setting: float
@@ -43,8 +44,8 @@ class WorkPoint:
 
 @dataclass(frozen=True)
 class Drift:
-    """Along a motion: times (N), the difference of the energy and the reference's, divided by the
-    largest kinetic energy (N), and the largest of `|A(q) v - b(q)|` and `|h(q)|` (N).
+    """Errors along a motion at `times` (N): the energy minus the reference's energy, divided by
+    the largest kinetic energy (N), and the maximum of `|A(q) v - b(q)|` and `|h(q)|` (N).
     """
 
     times: np.ndarray
@@ -53,11 +54,12 @@ class Drift:
 
 
 class Reference:
-    """The accurate motion: DOP853 at the tightest tolerance on the reduced equations; its
-    `uncertainty` is the distance of its end from the end at ten times the tolerance.
+    """The accurate motion, computed by DOP853 for the reduced equations at the tightest tolerance.
+    `uncertainty` is the distance between its last configuration and the one computed at ten times
+    the tolerance.
     """
 
-    def __init__(self, motion: Motion):
+    def __init__(self, motion: InitialValueProblem):
         self.motion, self._flow = motion, Flow(motion)
         self.equations = self._flow.equations
         self.end, _ = self.solve("DOP853", TIGHTEST)
@@ -66,30 +68,34 @@ class Reference:
     def solve(
         self, solver: str, tolerance: float, times: Sequence[float] | np.ndarray = ()
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Last configuration, and w at the times (N, n), by one of SciPy's solvers; raises
-        RuntimeError if it fails.
+        """Return the last configuration, and w (N, n) at `times`, computed by one of SciPy's
+        solvers. Raises RuntimeError if the solver fails.
         """
+        # 2.3e-14 is the smallest relative tolerance that SciPy accepts without a warning.
         end, path = self._flow.solve(solver, times, rtol=max(tolerance, 2.3e-14), atol=tolerance)
         return end[: self.motion.system.space.nq], path
 
     def error(self, q: np.ndarray) -> float:
-        """Distance of a last configuration from the reference's."""
+        """Return the distance between a last configuration and the reference's."""
         return float(np.linalg.norm(self.motion.system.space.local(self.end, q)))
 
 
 def work_precision(
     reference: Reference, integrator: Integrator, longest_s: float = 0.1
 ) -> tuple[WorkPoint, ...]:
-    """Points of an integrator from coarse to fine steps, down to the reference's uncertainty or up
-    to `longest_s`; step sizes at which a step fails are left out.
+    """Return an integrator's points from coarse to fine steps, until the error reaches the
+    reference's uncertainty or a run takes `longest_s`. Step sizes that make a step fail are
+    omitted.
     """
     motion, dsys = reference.motion, None
     each = max(1.0, COARSEST / motion.intervals)
     points: list[WorkPoint] = []
     while not (_enough(points[-1], reference, longest_s) if points else each > HOPELESS):
         steps = round(each)
+        # h is an argument of the compiled functions, so all step sizes share them.
         h = motion.duration / (steps * motion.intervals)
         dsys = integrator.make(motion.system, h) if dsys is None else dsys.with_step(h)
+        # Add at least one step per input. Otherwise, rounding would repeat a number of steps.
         each = max(FINER * each, steps + 1)
         try:
             seconds, end = timed(_whole(dsys, motion, steps))
@@ -102,7 +108,7 @@ def work_precision(
 def solver_precision(
     reference: Reference, solver: str, longest_s: float = 0.1
 ) -> tuple[WorkPoint, ...]:
-    """Points of one of SciPy's solvers from loose to tight tolerances."""
+    """Return the points for one of SciPy's solvers, from loose to tight tolerances."""
     points: list[WorkPoint] = []
     for tolerance in TOLERANCES:
         seconds, (end, _) = timed(partial(reference.solve, solver, tolerance))
@@ -113,7 +119,8 @@ def solver_precision(
 
 
 def timed(run: Callable[[], Any], repeats: int = REPEATS) -> tuple[float, Any]:
-    """Least processor time of this thread in s over several runs, and the result."""
+    """Return the minimum processor time of this thread in s over several runs, and the result."""
+    # The first run may compile code, so it is not timed.
     result, best = run(), np.inf
     for _ in range(repeats):
         before = time.thread_time()
@@ -123,27 +130,34 @@ def timed(run: Callable[[], Any], repeats: int = REPEATS) -> tuple[float, Any]:
 
 
 def seconds_at(points: Sequence[WorkPoint], error: float) -> float:
-    """Least processor time of a point with at most that error; infinite without one."""
-    return min((p.seconds for p in points if p.error <= error), default=np.inf)
+    """Return the minimum processor time of the points with at most the given error, or infinity if
+    there are none.
+    """
+    return min((point.seconds for point in points if point.error <= error), default=np.inf)
 
 
 def _enough(point: WorkPoint, reference: Reference, longest_s: float) -> bool:
     return point.seconds >= longest_s or point.error <= 3 * reference.uncertainty
 
 
-def _whole(dsys: DiscreteSystem, motion: Motion, every: int) -> Callable[[], np.ndarray]:
-    """A run of `every` steps an input in one call, which gives the last configuration."""
+def _whole(
+    dsys: DiscreteSystem, motion: InitialValueProblem, every: int
+) -> Callable[[], np.ndarray]:
+    """Return a function that makes `every` steps per input in one native call and returns the last
+    configuration.
+    """
     x = dsys.state(motion.q, motion.v, motion.u[0])
     return lambda: dsys.configuration(dsys.simulate(x, motion.u, every=every).states[-1])
 
 
 class Drifts:
-    """Energy and constraints along the motion at up to `nodes` times, by any integrator at one
-    step h, and by SciPy's solvers.
+    """The energy and the constraints along the motion at up to `nodes` times, for integrators with
+    the step size h and for SciPy's solvers.
     """
 
     def __init__(self, reference: Reference, h: float, nodes: int = 200):
         motion = reference.motion
+        # The number of steps per input is a multiple of the number of steps between stored states.
         each = max(1, round(motion.duration / (h * motion.intervals)))
         self._every = max(1, min(each, each * motion.intervals // nodes))
         seen = each // self._every
@@ -151,13 +165,14 @@ class Drifts:
         self._h = motion.duration / (len(self._inputs) * self._every)
         self.times = np.linspace(0.0, motion.duration, len(self._inputs) + 1)
         self._values = _energy_and_constraint(motion.system)
+        # Errors are relative to the largest kinetic energy, E(q, v) - E(q, 0).
         exact = self._of_solver("DOP853", TIGHTEST)
         rest = np.array([self._values(q, 0 * v)[0] for q, v in exact])
         self._energy = np.array([self._values(q, v)[0] for q, v in exact])
         self._scale = max(np.max(np.abs(self._energy - rest)), 1e-300)
 
     def of_integrator(self, integrator: Integrator) -> Drift:
-        """By an integrator of the package; raises StepFailed."""
+        """Return the drift of an integrator. Raises StepFailed."""
         motion = self._reference.motion
         dsys = integrator.make(motion.system, self._h)
         x = dsys.state(motion.q, motion.v, motion.u[0])
@@ -165,7 +180,7 @@ class Drifts:
         return self._drift((dsys.configuration(x), dsys.velocity(x)) for x in run.states)
 
     def of_solver(self, solver: str, tolerance: float) -> Drift:
-        """By one of SciPy's solvers."""
+        """Return the drift of one of SciPy's solvers."""
         return self._drift(self._of_solver(solver, tolerance))
 
     def _of_solver(self, solver: str, tolerance: float) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -181,6 +196,7 @@ def _energy_and_constraint(system: System) -> Callable[..., tuple[float, float]]
     system = system.numeric
     q, v = ca.SX.sym("q", system.space.nq), ca.SX.sym("v", system.space.nw)
     rolling = system.constraint_matrix(q) @ v - system.drift(q)
+    # The zero is for systems without constraints.
     defect = ca.vertcat(ca.SX(1, 1), rolling, system.holonomic(q))
     f = ca.Function("values", [q, v], [system.mechanics.energy(q, v), ca.norm_inf(defect)])
 
@@ -193,11 +209,9 @@ def _energy_and_constraint(system: System) -> Callable[..., tuple[float, float]]
 
 @dataclass(frozen=True)
 class Comparison:
-    """Result of a comparison: work points and drifts by name, in the order of the names; and the
-    reasons why methods are left out.
-    """
+    """Work points and drifts by name, and the reasons why methods were refused."""
 
-    motion: Motion
+    motion: InitialValueProblem
     uncertainty: float
     step_s: float
     work: Mapping[str, tuple[WorkPoint, ...]]
@@ -206,16 +220,16 @@ class Comparison:
 
 
 def compare(
-    motion: Motion,
+    motion: InitialValueProblem,
     integrators: Mapping[str, Integrator],
     step_s: float,
     solvers: Sequence[str] = SCIPY,
     longest_s: float = 0.1,
     progress: Callable[[str], None] = lambda name: None,
 ) -> Comparison:
-    """Compare integrators of a registry and SciPy's solvers on a motion. Energies and constraints
-    are those at the step `step_s`, and of the solvers at the tolerance 1e-6. A curve ends with the
-    first point that costs more than `longest_s`.
+    """Compare integrators from a registry and SciPy's solvers on a motion. For energies and
+    constraints, the integrators use the step size `step_s`, and the solvers use the tolerance
+    1e-6. A curve ends at the first point that takes longer than `longest_s`.
     """
     reference = Reference(motion)
     drifts, work = Drifts(reference, step_s), {}
@@ -239,9 +253,9 @@ def compare(
 
 @dataclass(frozen=True)
 class MethodRow:
-    """Properties of an integrator and, on a system that it takes, the sizes of a state and of the
-    unknowns, and the least processor time of a step in us, in a native trajectory; None for values
-    that were not measured.
+    """An integrator. If it accepts the system, the row also contains the size of a state, the
+    number of unknowns, and the minimum processor time in us of a step within a native trajectory.
+    Values that were not measured are None.
     """
 
     integrator: Integrator
@@ -252,14 +266,15 @@ class MethodRow:
 
 
 def method_table(
-    integrators: Mapping[str, Integrator], motion: Motion, h: float, steps: int = 200
+    integrators: Mapping[str, Integrator], motion: InitialValueProblem, h: float, steps: int = 200
 ) -> Iterator[MethodRow]:
-    """A row for every integrator on the system of the motion, timed at step h."""
+    """Yield a row for every integrator on the motion's system, timed with the step size h."""
     for integrator in integrators.values():
         if reason := integrator.reason(motion.system):
             yield MethodRow(integrator, reason)
             continue
         dsys = integrator.make(motion.system, h)
+        # A composition solves one set of unknowns per substep.
         n = dsys.method.nz * len(dsys.method.substeps)
         try:
             inputs, x = (

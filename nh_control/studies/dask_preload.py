@@ -1,4 +1,4 @@
-"""Setup of the workers of a local Dask cluster; Dask runs it as a `preload`."""
+"""Setup of the workers in a local Dask cluster. Dask runs it as a `preload`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Settings of faults in a study, by name:
+"""Fault settings in a study, by name:
 
-    fault.[TARGET:]KIND        the fault's number, as in `--fault [TARGET:]KIND=NUMBER`
+    fault.[TARGET:]KIND        the number of the fault, as in `--fault [TARGET:]KIND=NUMBER`
     fault.[TARGET:]KIND.NAME   another value of the fault: start, duration, seed
 
-Such a name also declares its fault.
+Such a name also declares the fault.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SIZE = "size"
 
 
 def label(fault: Fault) -> str:
-    """Return [TARGET:]KIND; the target is omitted if it is the default of the kind."""
+    """Return [TARGET:]KIND. The target is omitted if it is the kind's default."""
     usual = fault.target == fault.effect.default
     return fault.kind if usual else f"{fault.target}:{fault.kind}"
 
@@ -34,7 +34,7 @@ def declared(faults: Sequence[Fault]) -> Iterator[Declaration]:
 
 
 def with_named_faults(faults: Sequence[Fault], settings: Iterable[str]) -> tuple[Fault, ...]:
-    """Return the faults, followed by the faults that the names of settings declare.
+    """Return the faults, followed by the faults that setting names declare.
 
     Raises UnknownName for an unknown kind, and ValueError for two faults with the same name or a
     fault without its number.
@@ -49,6 +49,7 @@ def with_named_faults(faults: Sequence[Fault], settings: Iterable[str]) -> tuple
         fault = _fault_named(name)
         if label(fault) in by_label:
             continue
+        # The fault's number must be a setting, because the fault has no default number.
         by_label[label(fault)] = fault
         number = _name(label(fault), SIZE)
         sized = any(d.name == SIZE for d in declarations(fault.effect))
@@ -58,13 +59,27 @@ def with_named_faults(faults: Sequence[Fault], settings: Iterable[str]) -> tuple
 
 
 def with_values(faults: Sequence[Fault], values: Mapping[str, Any]) -> tuple[Fault, ...]:
-    """Return the faults with the values of a run; raises ValueError if a fault refuses a value."""
+    """Return the faults with the values for a run. Raises ValueError if a fault refuses a
+    value.
+    """
     out = []
     for fault in faults:
         names = {_name(label(fault), d.name): d.name for d in declarations(fault.effect)}
-        own = {names[name]: value for name, value in values.items() if name in names}
-        out.append(replace(fault, effect=replace(fault.effect, **own)))
+        changes = {names[name]: value for name, value in values.items() if name in names}
+        out.append(replace(fault, effect=replace(fault.effect, **changes)))
     return tuple(out)
+
+
+def canonical(setting: str) -> str:
+    """Return the name of a setting as in `declared`, which omits a fault's target if it is the
+    kind's default: fault.positions:noise becomes fault.noise.
+    """
+    if not setting.startswith(f"{FAULT}."):
+        return setting
+    # [TARGET:]KIND[.NAME]
+    target, colon, rest = setting.removeprefix(f"{FAULT}.").rpartition(":")
+    kind = KINDS.get(rest.partition(".")[0])
+    return f"{FAULT}.{rest}" if colon and kind and target == kind.default else setting
 
 
 def _name(label: str, field: str) -> str:
@@ -72,7 +87,7 @@ def _name(label: str, field: str) -> str:
 
 
 def _fault_named(setting: str) -> Fault:
-    """Return the fault of a setting's name, with its default values."""
+    """Return the fault that a setting's name declares, with default values."""
     target, _, rest = setting.removeprefix(f"{FAULT}.").rpartition(":")
     kind = rest.partition(".")[0]
     if kind not in KINDS:

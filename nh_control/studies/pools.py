@@ -1,4 +1,4 @@
-"""Worker pools that make a study's runs: processes on this machine, or a Dask cluster."""
+"""Worker pools that perform the runs of a study: processes on this machine, or a Dask cluster."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from typing import Any
 
 from nh_control.studies import dask_preload
 from nh_control.studies.study import Study
-from nh_control.studies.worker import Run, run_indices
+from nh_control.studies.worker import StudyRun, run_indices
 
 log = logging.getLogger(__name__)
 
 POLL_S, REFRESH_S = 0.2, 2.0
-"""Period for asking whether to stop, and period for counting a cluster's workers, in s."""
+"""Periods for checking whether to stop and for counting a cluster's workers, in s."""
 CHECK_START = (
     "start the study inside `if __name__ == '__main__':` in your script, and check the free memory"
 )
-"""The remedy where processes end while they start."""
+"""The remedy if processes die during startup."""
 LOCAL = "local"
 """The address that stands for a new Dask cluster on this machine."""
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Environment variables that limit linear algebra to one thread. Every process has one core, so
-more threads would only take time from other processes.
+"""Environment variables that limit linear algebra to one thread. Each process has one core, so
+more threads would only slow down the other processes.
 """
 
 
 class MissingExtra(ImportError):
-    """An optional package is missing; the message names the extra to install."""
+    """An optional package is missing. The message names the extra to install."""
 
     def __init__(self, package: str, extra: str, need: str):
         super().__init__(
@@ -46,11 +46,11 @@ class MissingExtra(ImportError):
 
 
 class WorkersLost(RuntimeError):
-    """No worker is left to make runs."""
+    """No worker is left to perform runs."""
 
 
 class WorkerPool(ABC):
-    """Workers that make runs in tasks; a context manager."""
+    """Workers that perform runs, which are grouped into tasks. The pool is a context manager."""
 
     def __enter__(self) -> WorkerPool:
         return self
@@ -66,16 +66,16 @@ class WorkerPool(ABC):
 
     @abstractmethod
     def submit(self, study: Study, indices: Sequence[int]) -> Any:
-        """Submit these runs; returns their future."""
+        """Submit the runs with the given indices and return their future."""
 
     @abstractmethod
     def wait_any(self, futures: Sequence[Any]) -> Sequence[Any]:
-        """Return the futures that have ended, after the first one ends or after POLL_S."""
+        """Return the finished futures, as soon as the first one finishes or after POLL_S."""
 
     @abstractmethod
-    def runs(self, future: Any) -> list[Run] | None:
-        """Return the runs of a task that has ended, or None if its worker was lost; the pool then
-        replaces the worker. Raises the error of the runs, and WorkersLost if no worker is left.
+    def runs(self, future: Any) -> list[StudyRun] | None:
+        """Return the runs of a finished task, or None if its worker was lost. In this case, the
+        pool replaces the worker. Raises the runs' error, and WorkersLost if no worker is left.
         """
 
 
@@ -106,9 +106,10 @@ class ProcessPool(WorkerPool):
             return failed
 
     def wait_any(self, futures: Sequence[Future]) -> Sequence[Future]:
-        """As in WorkerPool; after the loss of a process, which breaks all tasks of its pool, start
-        a new pool.
+        """As in WorkerPool. If a process is lost, all tasks in its pool fail, and a new pool is
+        started.
         """
+        # A broken pool finishes all its futures. Wait for them, and then replace the pool.
         done = wait(futures, POLL_S, FIRST_COMPLETED).done
         if any(isinstance(future.exception(), BrokenProcessPool) for future in done):
             done = wait(futures).done
@@ -116,7 +117,7 @@ class ProcessPool(WorkerPool):
             self._pool = self._started()
         return [future for future in futures if future in done]
 
-    def runs(self, future: Future) -> list[Run] | None:
+    def runs(self, future: Future) -> list[StudyRun] | None:
         try:
             return future.result()
         except BrokenProcessPool:
@@ -124,36 +125,39 @@ class ProcessPool(WorkerPool):
 
 
 def _begin() -> None:
-    """Set up a process: ignore Ctrl-C, which the parent handles, and end with the parent."""
+    """Set up a process: ignore Ctrl-C, which the parent handles, and exit when the parent
+    exits.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
     if (parent := parent_process()) is not None:
+        # This thread ends the process when the parent terminates for any reason.
         parent.join()
         os._exit(1)
 
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """Start processes in this context with single-threaded linear algebra, unless the user set the
-    number of threads.
+    """In this context, processes start with single-threaded linear algebra, unless the user has
+    set the number of threads.
     """
-    own = [name for name in ONE_THREAD if name not in os.environ]
-    os.environ.update(dict.fromkeys(own, "1"))
+    unset = [name for name in ONE_THREAD if name not in os.environ]
+    os.environ.update(dict.fromkeys(unset, "1"))
     try:
         yield
     finally:
-        for name in own:
+        for name in unset:
             del os.environ[name]
 
 
 class DaskCluster(WorkerPool):
-    """The workers of the Dask scheduler at an address such as tcp://host:8786; the address `local`
+    """The workers of the Dask scheduler at an address such as tcp://host:8786. The address `local`
     starts a scheduler on this machine with `count` workers.
 
-    Dask replaces a worker that ends and repeats its tasks. Raises MissingExtra without Dask, and
+    Dask replaces a worker that dies and repeats its tasks. Raises MissingExtra without Dask, and
     OSError if there is no scheduler at the address.
     """
 
@@ -163,16 +167,17 @@ class DaskCluster(WorkerPool):
         except ImportError:
             raise MissingExtra("dask.distributed", "dask", f"--scheduler {address}") from None
         self._distributed, self._address = distributed, address
-        self._own = None
+        self._cluster = None
         if address == LOCAL:
-            self._own = self._started(count or os.cpu_count() or 1)
-        self._client = distributed.Client(self._own or address)
+            self._cluster = self._started(count or os.cpu_count() or 1)
+        self._client = distributed.Client(self._cluster or address)
+        # The number of workers is cached, because each request to the scheduler takes time.
         self._known, self._asked_s = 1, 0.0
         self._ended = threading.Event()
 
     def _started(self, count: int) -> Any:
-        """Start a Dask cluster on this machine; a second time if the first attempt fails, because
-        Dask closes the cluster if one worker ends while it starts. Raises WorkersLost.
+        """Start a Dask cluster on this machine. If the first attempt fails, try once more, because
+        Dask closes the cluster if one worker dies during startup. Raises WorkersLost.
         """
         for last in (False, True):
             try:
@@ -189,10 +194,10 @@ class DaskCluster(WorkerPool):
                     ) from error
 
     def __exit__(self, *_: object) -> None:
-        """Close the connection and the cluster of the study. A worker that does not end in time
-        (dask/distributed issue 8775) is logged and ends with this process; no run is lost.
+        """Close the connection and the study's cluster. A worker that does not stop in time
+        (dask/distributed issue 8775) is logged and stops with this process. No run is lost.
         """
-        for connection in (self._client, self._own):
+        for connection in (self._client, self._cluster):
             try:
                 if connection is not None:
                     connection.close()
@@ -201,7 +206,7 @@ class DaskCluster(WorkerPool):
 
     @property
     def count(self) -> int:
-        """The threads of all current workers; a cluster may grow and shrink."""
+        """The total number of threads in all current workers. A cluster may grow and shrink."""
         if not self._asked_s or time.monotonic() > self._asked_s + REFRESH_S:
             self._known = max(1, sum(self._client.nthreads().values()))
             self._asked_s = time.monotonic()
@@ -213,19 +218,20 @@ class DaskCluster(WorkerPool):
         return future
 
     def wait_any(self, futures: Sequence[Any]) -> Sequence[Any]:
-        # distributed.wait would leave one waiting coroutine per future and call behind
+        # distributed.wait would leave a waiting coroutine behind for each future and call.
         self._ended.wait(POLL_S)
         self._ended.clear()
         return [future for future in futures if future.done()]
 
-    def runs(self, future: Any) -> list[Run] | None:
-        # one request: between exception() and result() a worker and its runs can be lost
+    def runs(self, future: Any) -> list[StudyRun] | None:
+        # A single request, because a worker and its runs could be lost between exception() and
+        # result().
         try:
             return future.result()
         except self._distributed.scheduler.KilledWorker:
             return None
         except (CancelledError, OSError) as error:
-            if future.status == "error":  # the error of the runs
+            if future.status == "error":  # the runs' error
                 raise
             raise WorkersLost(
                 f"the connection to the scheduler at {self._address} is lost; start it again and "

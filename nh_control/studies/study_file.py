@@ -20,19 +20,19 @@ SETTINGS = ("vary", "set", "disturb", "fault")
 KEYS = (
     *ORIGIN,
     *SETTINGS,
-    *("sampling", *COUNTS, "success", "monitor"),
+    *("sampling", *COUNTS, "same_noise", "require", "success", "monitor"),
 )
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """Read a YAML file with all values as texts: YAML's own conversion reads 1:30 as 90.
+    """Read a YAML file, with all values kept as text, because YAML would read 1:30 as 90.
 
-    Raises OSError, and ValueError if the file is no mapping with the KEYS.
+    Raises OSError, and ValueError if the file is not a mapping with keys in KEYS.
     """
     try:
         data = yaml.load(Path(path).read_text(encoding="utf-8"), yaml.BaseLoader)  # no conversion
     except yaml.YAMLError as error:
-        raise ValueError(f"{path} is no YAML: {error}") from error
+        raise ValueError(f"{path} is not YAML: {error}") from error
     if not isinstance(data, dict):
         raise ValueError(f"{path}: expected a mapping with the keys {', '.join(KEYS)}")
     for key in data:
@@ -45,20 +45,23 @@ def read(path: str | Path) -> dict[str, Any]:
 
 
 def make_study(data: Mapping[str, Any]) -> Study:
-    """Make a study from texts by KEYS. The default sampling is a grid if all ranges have a count,
-    else Monte Carlo.
+    """Make a study from texts, given by their KEYS. The default sampling is a grid if all ranges
+    have a count, and Monte Carlo otherwise.
 
-    Raises ValueError and the errors of finding and building the scenario.
+    Raises ValueError, and any errors from finding and building the scenario.
     """
     if "scenario" not in data:
         raise ValueError("a study needs a scenario")
     scenario = scenarios.of_origin(data)
     vary = tuple(
-        variation.parse(name, ",".join(given) if isinstance(given, list) else given)
-        for name, given in data.get("vary", {}).items()
+        variation.parse(name, ",".join(text) if isinstance(text, list) else text)
+        for name, text in data.get("vary", {}).items()
     )
-    disturb, fault = (_texts(data.get(key, [])) for key in ("disturb", "fault"))
+    disturb, fault, require = (
+        _texts(data.get(key, [])) for key in ("disturb", "fault", "require")
+    )
     counts = {key: _integer(key, data[key]) for key in COUNTS if key in data}
+    # A number of points or a range without a count excludes a grid.
     drawn = counts.get("points") or not all(v.levels for v in vary)
     study = Study(
         tuple(scenario.origin.items()),
@@ -67,6 +70,8 @@ def make_study(data: Mapping[str, Any]) -> Study:
         disturb,
         fault,
         data.get("sampling", MONTE_CARLO if drawn else GRID),
+        same_noise=_truth("same_noise", data.get("same_noise", "false")),
+        require=require,
         success=_number("success", data.get("success", str(SUCCESS))),
         monitor=_truth("monitor", data.get("monitor", "false")),
         points=counts.get("points", 0),
@@ -86,15 +91,23 @@ def to_yaml(study: Study) -> str:
         "disturb": list(study.disturb),
         "fault": list(study.fault),
         "sampling": study.sampling,
-        **{key: getattr(study, key) for key in (*COUNTS, "success")},
+        **{key: getattr(study, key) for key in COUNTS},
+        **({"same_noise": True} if study.same_noise else {}),
+        "require": list(study.require),
+        "success": study.success,
         **({"monitor": True} if study.monitor else {}),
     }
     return yaml.safe_dump({k: v for k, v in data.items() if v not in ({}, [])}, sort_keys=False)
 
 
 def differences(ours: Study, theirs: Study) -> str:
-    """Return the differences of two studies by key, or "" if they are equal."""
+    """Return the differences between two studies by key, or "" if they are equal."""
     texts = [yaml.load(to_yaml(study), yaml.BaseLoader) for study in (ours, theirs)]
+    # Requirements on the study may differ, because they judge the same runs.
+    for text, study in zip(texts, (ours, theirs)):
+        text.pop("require", None)
+        if study.run_requirements:
+            text["require"] = [requirement.text for requirement in study.run_requirements]
     return "; ".join(
         f"{key}: {texts[0].get(key, 'none')} here, {texts[1].get(key, 'none')} there"
         for key in KEYS
@@ -102,8 +115,8 @@ def differences(ours: Study, theirs: Study) -> str:
     )
 
 
-def _texts(given: str | list[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _texts(value: str | list[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def _integer(key: str, text: str) -> int:

@@ -1,4 +1,4 @@
-"""How one setting varies in a study: over a range, by a distribution, or over listed values."""
+"""Variations of a setting in a study: over a range, by a distribution, or over listed values."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import numpy as np
 from scipy.special import ndtri
 
 SYNTAX = "LOW:HIGH, LOW:HIGH:COUNT, log:LOW:HIGH[:COUNT], normal:MEAN:STD or VALUE,VALUE,..."
-"""The syntax of a variation, see `parse`."""
+"""The syntax of a variation (see `parse`)."""
 UNIFORM, LOG, NORMAL, VALUES = "uniform", "log", "normal", "values"
 SMALLEST = 2.0**-53
-"""The least fraction for which the quantile of a normal distribution is evaluated."""
+"""The smallest fraction at which the quantile of a normal distribution is evaluated. At 0, the
+quantile is infinite.
+"""
 MOST_LEVELS = 1_000_000
 
 Value = bool | int | float | str
@@ -67,11 +69,12 @@ class Variation:
 
     @property
     def levels(self) -> tuple[Value, ...]:
-        """The values of a grid; empty for a range without a count."""
+        """The values in a grid. There are none for a range without a count."""
         if self.kind == VALUES:
             return self.values
+        low, high = self.bounds
         spaced = np.geomspace if self.kind == LOG else np.linspace
-        return tuple(spaced(*self.bounds, self.count).tolist()) if self.count else ()
+        return tuple(spaced(low, high, self.count).tolist()) if self.count else ()
 
     def quantile(self, fraction: float) -> Value:
         """Return the value below which the given fraction, in [0, 1), of all values lies."""
@@ -81,16 +84,21 @@ class Variation:
         if self.kind == NORMAL:
             return float(a + b * ndtri(max(fraction, SMALLEST)))
         if self.kind == LOG:
+            # a^(1 - s) b^s, which is uniform in the logarithm
             return float(a * (b / a) ** fraction)
         return float(a + (b - a) * fraction)
 
 
+NAMED = "controller"
+"""The setting whose values, path/to/file.py:NAME, contain colons."""
+
+
 def parse(name: str, text: str) -> Variation:
     """Return the variation written as `0.2:1.0` (a range), `0.2:1.0:5` (a range with 5 levels in a
-    grid), `log:0.1:10`, `normal:0:0.1` or `circle,parking` (listed values); raises ValueError.
+    grid), `log:0.1:10`, `normal:0:0.1` or `circle,parking` (listed values). Raises ValueError.
     """
     kind, *rest = text.strip().split(":")
-    if not rest:
+    if not rest or name == NAMED:
         listed = [part.strip() for part in text.split(",")]
         if not all(listed):
             raise ValueError(f"variation {name}={text}: expected {SYNTAX}")
@@ -108,7 +116,7 @@ def parse(name: str, text: str) -> Variation:
 
 
 def value(text: str) -> Value:
-    """Convert a text to a truth value, an integer or a number; other texts stay names."""
+    """Convert a text to a truth value, an integer or a number. Other texts are names."""
     if text in ("true", "false"):
         return text == "true"
     for kind in (int, float):
@@ -119,5 +127,5 @@ def value(text: str) -> Value:
     return text
 
 
-def _text(one: Any) -> str:
-    return str(one).lower() if isinstance(one, bool) else str(one)
+def _text(level: Any) -> str:
+    return str(level).lower() if isinstance(level, bool) else str(level)

@@ -1,4 +1,4 @@
-"""One worker of a study: it builds models once per process, makes runs, and computes their
+"""A study's worker. It builds models once per process, performs runs, and computes their
 metrics.
 """
 
@@ -7,116 +7,42 @@ from __future__ import annotations
 import shlex
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 
+from nh_control.control.controller import ControllerLike
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.loop.faults import FaultLines
-from nh_control.mechanics.parameters import Declaration
 from nh_control.runs.build import build, perturbation
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.experiment_checks import require_estimate
+from nh_control.runs.external_run import Interrupted, NoController, external_run
 from nh_control.runs.option_values import plant_options
-from nh_control.runs.settings import OPTIONS, SETTINGS, short_name
+from nh_control.runs.settings import EXTERNAL, OPTIONS, SETTINGS, option_words
 from nh_control.scenarios import PlantOptions
+from nh_control.studies import quantities
+from nh_control.studies.metrics import ERROR as ERROR
+from nh_control.studies.metrics import METRICS as METRICS
+from nh_control.studies.metrics import metrics_of as metrics_of
 from nh_control.studies.settings import Values
 from nh_control.studies.study import Study
 from nh_control.studies.variation import Value
 
 FAILED = float("nan")
-"""The value of every metric of a failed run."""
+"""The value of every metric for a failed run."""
 DESIGNS = 16
-"""Number of trackers kept in memory; DESIGNS**2 plants are kept."""
+"""Maximum number of trackers in the cache. The plant cache contains up to DESIGNS**2 plants."""
 
 
 @dataclass(frozen=True)
-class Metric:
-    """A number computed from a run's result, in `unit` ("" for none)."""
-
-    unit: str
-    meaning: str
-    of: Callable[[Result], float]
-
-
-def _largest_constraint(result: Result) -> float:
-    return float(np.abs(result.loop.constraint).max(initial=0.0))
-
-
-def _energy_error(result: Result) -> float:
-    e = result.experiment
-    return float(result.loop.energy[-1] - e.model.energy(e.tracker.target(e.steps)))
-
-
-def _largest_output(i: int, result: Result) -> float:
-    return float(np.abs(result.outputs.values[:, i]).max(initial=0.0))
-
-
-ERROR = "final_error"
-METRICS: Mapping[str, Metric] = {
-    ERROR: Metric(
-        "m, rad",
-        "norm of the configuration's tracking error at the end",
-        lambda result: float(result.configuration_error()[-1]),
-    ),
-    "largest_error": Metric(
-        "m, rad",
-        "the largest value of this norm",
-        lambda result: float(result.configuration_error().max()),
-    ),
-    "rms_error": Metric(
-        "m, rad",
-        "root of the mean of the squared norm",
-        lambda result: float(np.sqrt(np.mean(result.configuration_error() ** 2))),
-    ),
-    "saturated": Metric(
-        "",
-        "share of the inputs at their limits",
-        lambda result: float(result.loop.saturated.mean()),
-    ),
-    "constraint": Metric(
-        "m", "largest absolute residual of the plant's constraints", _largest_constraint
-    ),
-    "energy_error": Metric(
-        "J", "final energy of the plant minus the reference's final energy", _energy_error
-    ),
-}
-
-
-def metrics_of(study: Study) -> Mapping[str, Metric]:
-    """Return the METRICS and, if the study asks for it, the least value of the scenario's
-    monitored output, and the largest sizes of the system's declared outputs.
-
-    Computing them often takes longer than the run.
-    """
-    if not study.monitor:
-        return METRICS
-    scenario = study.settings.scenario
-    outputs = scenario.make_system(scenario.parameters).outputs
-    declared = [pair for o in outputs for pair in zip(o.names, o.number_units)]
-    metrics = {**METRICS}
-    for i, (name, unit) in enumerate(declared):
-        largest = partial(_largest_output, i)
-        metrics[f"largest_{name}"] = Metric(unit, f"the largest size of {name}", largest)
-    monitor = scenario.monitor
-    if monitor is None:
-        return metrics
-    name = f"least_{monitor.title.replace(' ', '_')}"
-    meaning = f"the least {monitor.title}; {monitor.warning} at {monitor.minimum:g}"
-    return {
-        **metrics,
-        name: Metric(monitor.unit, meaning, lambda result: float(result.monitored.min())),
-    }
-
-
-@dataclass(frozen=True)
-class Run:
-    """The outcome of run `index`: the varied `values`, the `seed`, the metrics (NaN if it failed),
-    its success, the number of steps, the wall time, and the reason of a failure ("" if there is
-    none).
+class StudyRun:
+    """The result of run `index`: the varied `values`, the `seed`, the metrics (NaN if the run
+    failed), whether it succeeded, the number of steps, the wall time and the reason for a failure
+    ("" if there is none). For a run without failure, `missed` contains the requirements that it
+    did not meet, with their numbers.
     """
 
     index: int
@@ -127,13 +53,14 @@ class Run:
     steps: int
     wall_s: float
     failure: str = ""
+    missed: str = ""
 
 
-def run_indices(study: Study, indices: Sequence[int]) -> list[Run]:
-    """Make the runs of these indices in order. Every worker calls this function, in any process
-    and on any machine.
+def run_indices(study: Study, indices: Sequence[int]) -> list[StudyRun]:
+    """Perform the runs with the given indices in order. Every worker calls this function, in any
+    process and on any machine.
 
-    A failed run says why; the function raises only errors that prevent all runs.
+    A failed run contains the reason for its failure. Only errors that prevent all runs are raised.
     """
     with _one_at_a_time:  # compiled functions share buffers; a Dask worker may have threads
         worker = _worker(study)
@@ -144,63 +71,103 @@ _one_at_a_time = threading.Lock()
 
 
 class Worker:
-    """Makes the runs of a study and keeps the last trackers and plants, so that a run with other
-    parameters, errors, disturbances and seeds builds and compiles nothing.
+    """Performs the runs of a study and caches the most recent trackers and plants, so that a run
+    with different parameters, errors, disturbances and seeds builds and compiles nothing. A Python
+    `controller` replaces the setting.
     """
 
-    def __init__(self, study: Study):
+    def __init__(self, study: Study, controller: ControllerLike | None = None):
         self.study, self.settings, self._metrics = study, study.settings, metrics_of(study)
+        self._controller = controller
         self._tracker = lru_cache(DESIGNS)(self._built)
         self._plant = lru_cache(DESIGNS**2)(self._built_plant)
 
     def experiment(self, values: Values) -> Experiment:
-        """Return the experiment with these settings."""
+        """Return the experiment with the given settings."""
         for name, value in values.items():
             self.settings.checked(name, value)
         settings, design = self.settings.run(values), self.settings.design(values)
+        # The tracker depends only on the design. The plant also depends on its integrator and on
+        # the disturbances' targets.
         base, options = self._tracker(design), plant_options(settings)
         require_estimate(base.scenario, base.estimate, FaultLines.of(options.faults, base.model))
-        shape = (options.integrator, options.substeps)
-        plant = self._plant(design, *shape, tuple(d.target for d in options.disturbances))
+        targets = tuple(d.target for d in options.disturbances)
+        plant = self._plant(design, options.integrator, options.substeps, targets)
         if options.parameters:
             plant = self._with_parameters(base, plant, options)
         error = perturbation(settings, base.scenario, base.model.system)
+        # The initial error is applied to the first state of the reference.
         x0 = base.scenario.perturb(base.model, base.tracker.reference.states[0], error)
-        return replace(base, plant=plant, options=options, perturbation=error, x0=x0)
+        scenario = base.scenario
+        if settings.autopilot:
+            source = {**scenario.source, "autopilot": settings.autopilot}
+            scenario = replace(scenario, source=source)
+        changes = {"plant": plant, "options": options, "perturbation": error, "x0": x0}
+        return replace(base, scenario=scenario, **changes)
 
-    def run(self, index: int) -> Run:
-        """Make the run of this index; a failed run says why."""
+    def run(self, index: int) -> StudyRun:
+        """Perform the run with the given index. A failed run contains the reason for its failure.
+        Raises NoController if no external controller answers, and Interrupted.
+        """
         start = time.perf_counter()
-        values, steps, failure = self.study.values(index), 0, ""
+        values, steps, failure, missed = self.study.values(index), 0, "", ""
         metrics = (FAILED,) * len(self._metrics)
         try:
             experiment = self.experiment(values)
-            loop = experiment.run(not self.settings.option(values, "open_loop"))
+            feedback = not self.settings.option(values, "open_loop")
+            if feedback and experiment.controller == EXTERNAL:
+                loop = external_run(experiment)
+            else:
+                loop = experiment.run(feedback)
             steps = len(loop.trajectory)
             if loop.failure is not None:
                 failure = str(loop.failure)
             else:
                 result = Result(experiment, loop, None, 0.0)
                 metrics = tuple(metric.of(result) for metric in self._metrics.values())
+                # One NaN would spoil the means of a whole study.
                 if not np.isfinite(metrics).all():
                     failure, metrics = "its metrics are not finite", (FAILED,) * len(metrics)
-        except Exception as error:  # any error is the result of this run alone
+                missed = self._missed(result)
+        except (NoController, Interrupted):
+            raise
+        except Exception as error:  # any error affects only this run
             failure = f"{type(error).__name__}: {error}"
-        success = not failure and metrics[list(self._metrics).index(ERROR)] <= self.study.success
-        return Run(
+        return StudyRun(
             index,
             self.study.point(index),
             self.study.run_seed(index),
             metrics,
-            bool(success),
+            not failure and self._succeeded(metrics, missed),
             steps,
             time.perf_counter() - start,
             failure,
+            missed,
         )
+
+    def _missed(self, result: Result) -> str:
+        """Return the requirements that a run does not meet, with the run's numbers, or "" if it
+        meets all of them.
+        """
+        if not self.study.run_requirements:
+            return ""
+        values = quantities.values(result, self._metrics)
+        missed = []
+        for requirement in self.study.run_requirements:
+            outcome = requirement.outcome(values)
+            if not outcome.met:
+                missed.append(f"{requirement.text}: {outcome.reason}")
+        return "; ".join(missed)
+
+    def _succeeded(self, metrics: tuple[float, ...], missed: str) -> bool:
+        """Return whether a run without failure is a success."""
+        if self.study.run_requirements:
+            return not missed
+        return bool(metrics[list(self._metrics).index(ERROR)] <= self.study.success)
 
     def _built(self, design: tuple[tuple[str, Value], ...]) -> Experiment:
         settings = replace(self.settings.run(dict(design)), disturb=[], fault=[])
-        return build(settings, self.settings.scenario)
+        return build(settings, self.settings.scenario, self._controller)
 
     def _built_plant(
         self,
@@ -209,7 +176,7 @@ class Worker:
         substeps: int,
         targets: tuple[str, ...],
     ) -> DiscreteSystem:
-        """Build the plant with the model's parameters; only the targets of the disturbances
+        """Build the plant with the model's parameters. Only the targets of the disturbances
         matter.
         """
         base = self._tracker(design)
@@ -222,8 +189,8 @@ class Worker:
     def _with_parameters(
         base: Experiment, plant: DiscreteSystem, options: PlantOptions
     ) -> DiscreteSystem:
-        """Return the plant with its own parameters. If its compiled functions do not take these
-        parameters as arguments, build it again.
+        """Return the plant with the parameters in the options. If its compiled functions do not
+        take these parameters as arguments, the plant is built again.
         """
         shared = type(plant.system.parameters) is type(base.scenario.parameters)
         return (
@@ -239,31 +206,23 @@ def _worker(study: Study) -> Worker:
 
 
 def command(study: Study, index: int) -> str:
-    """Return the `nh_control simulate` command that repeats the run of this index."""
+    """Return the command that repeats the run with the given index: `nh_control simulate`, or
+    `nh_control run` for an external controller.
+    """
     values, origin = study.values(index), dict(study.scenario)
     settings = study.settings.run(values)
-    words = ["nh_control", "simulate", str(origin.pop("scenario"))]
+    if settings.autopilot:
+        origin["autopilot"] = settings.autopilot
+    is_external = settings.controller == EXTERNAL
+    words = ["nh_control", "run" if is_external else "simulate", str(origin.pop("scenario"))]
+    words += ["--lockstep", "--speed-factor", "0"] * is_external
     for name, value in origin.items():
-        words += _option(SETTINGS[name], value)
+        words += option_words(SETTINGS[name], value)
     for name, entry in OPTIONS.items():
         if name in values:
-            words += _option(entry, settings[entry.name])
+            words += option_words(entry, settings[entry.name])
     for name, value in settings.perturb.items():
         words += [f"--perturb-{name.replace('_', '-')}={value!r}"]
     for name in ("model_parameters", "weight_factors", "plant.parameters", "disturb", "fault"):
-        words += _option(SETTINGS[name], settings[name])
+        words += option_words(SETTINGS[name], settings[name])
     return shlex.join(words)
-
-
-def _option(entry: Declaration, value: Any) -> list[str]:
-    """Return the words of the option of a setting."""
-    option = f"--{short_name(entry).replace('_', '-')}"
-    if isinstance(value, bool):
-        return [option] if value else []
-    if isinstance(value, Mapping):
-        value = [
-            f"{name}={','.join(map(repr, v)) if isinstance(v, tuple) else repr(v)}"
-            for name, v in value.items()
-        ]
-    several = value if isinstance(value, list) else [str(value)]
-    return [word for one in several for word in (option, one)]

@@ -1,4 +1,6 @@
-"""Mechanical systems, one a file, each a function of a frozen dataclass of parameters."""
+"""Mechanical systems, one per file. Each system is a function of a frozen dataclass of
+parameters.
+"""
 
 from nh_control.systems.acrobot import AcrobotParameters, acrobot
 from nh_control.systems.car import CarParameters, car
@@ -23,6 +25,7 @@ from nh_control.systems.roller_racer import RollerRacerParameters, roller_racer
 from nh_control.systems.rolling_ball import RollingBallParameters, rolling_ball
 from nh_control.systems.rolling_disk import RollingDiskParameters, rolling_disk
 from nh_control.systems.rotor_mixing import RotorMixing
+from nh_control.systems.rotors import Airframe, with_rotors
 from nh_control.systems.satellite import SatelliteParameters, satellite
 from nh_control.systems.snakeboard import SnakeboardParameters, snakeboard
 from nh_control.systems.suslov import SuslovParameters, suslov
@@ -34,6 +37,7 @@ from nh_control.systems.wet_ground import (
 )
 
 __all__ = [
+    "Airframe",
     "AcrobotParameters",
     "CarParameters",
     "CartPoleParameters",
@@ -74,4 +78,5 @@ __all__ = [
     "suslov",
     "wet_car",
     "wet_snakeboard",
+    "with_rotors",
 ]

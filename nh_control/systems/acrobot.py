@@ -1,4 +1,4 @@
-"""The acrobot: two links that hang from a shoulder, with a motor at the elbow alone."""
+"""The acrobot, two links that hang from a shoulder and have a motor only at the elbow."""
 
 from __future__ import annotations
 
@@ -25,21 +25,23 @@ class AcrobotParameters(Parameters):
 
 
 def acrobot(parameters: AcrobotParameters = AcrobotParameters()) -> System:
-    """Links at the angles a = shoulder and b = shoulder + elbow (rad) from the downward vertical,
-    uniform bars, `I_i = m_i l_i^2 / 12` about their centers c_i.
+    """Two links at the angles a = shoulder and b = shoulder + elbow (rad) from the downward
+    vertical. The links are uniform bars with `I_i = m_i l_i^2 / 12` about their centers c_i.
 
-    `L = sum m_i |c_i'|^2 / 2 + I_1 a'^2 / 2 + I_2 b'^2 / 2 - g sum m_i z_i` with `c_1 = l1/2 (sin
-    a, -cos a)`, `c_2 = l1 (sin a, -cos a) + l2/2 (sin b, -cos b)`; the input is the torque (N m)
-    on the elbow. The acrobot of Spong, IEEE Control Systems 15(1), 1995.
+    `L = sum m_i |c_i'|^2 / 2 + I_1 a'^2 / 2 + I_2 b'^2 / 2 - g sum m_i z_i` with
+    `c_1 = l1/2 (sin a, -cos a)`, `c_2 = l1 (sin a, -cos a) + l2/2 (sin b, -cos b)`. The input is
+    the torque (N m) on the elbow. This is the acrobot of Spong, IEEE Control Systems 15(1), 1995.
     """
 
-    def lagrangian(q: ca.SX, v: ca.SX, p: AcrobotParameters) -> ca.SX:
+    def lagrangian(q: ca.SX, v: ca.SX, params: AcrobotParameters) -> ca.SX:
         (a, b), (a_rate, b_rate) = (q[0], q[0] + q[1]), (v[0], v[0] + v[1])
-        upper = p.m1 * (p.l1 * a_rate) ** 2 / 6  # about the shoulder, m l^2 / 3
-        lower = p.m2 * ((p.l1 * a_rate) ** 2 / 2 + (p.l2 * b_rate) ** 2 / 6)
-        lower += p.m2 * p.l1 * p.l2 / 2 * ca.cos(q[1]) * a_rate * b_rate
-        height = -(p.m1 / 2 + p.m2) * p.l1 * ca.cos(a) - p.m2 * p.l2 / 2 * ca.cos(b)
-        return upper + lower - p.g * height
+        upper = params.m1 * (params.l1 * a_rate) ** 2 / 6  # about the shoulder, m l^2 / 3
+        lower = params.m2 * ((params.l1 * a_rate) ** 2 / 2 + (params.l2 * b_rate) ** 2 / 6)
+        # the coupling m2 c_1' . c_2' between the links contains cos(b - a) = cos(elbow)
+        lower += params.m2 * params.l1 * params.l2 / 2 * ca.cos(q[1]) * a_rate * b_rate
+        height = -(params.m1 / 2 + params.m2) * params.l1 * ca.cos(a)
+        height -= params.m2 * params.l2 / 2 * ca.cos(b)
+        return upper + lower - params.g * height
 
     return System(
         name="acrobot",
@@ -47,7 +49,7 @@ def acrobot(parameters: AcrobotParameters = AcrobotParameters()) -> System:
         lagrangian=lagrangian,
         inputs=("torque",),
         input_units=("N m",),
-        force=lambda q, v, u, p: ca.vertcat(0, u),
+        force=lambda q, v, u, params: ca.vertcat(0, u),
         parameters=parameters,
-        input_limits=lambda p: np.array([[-p.torque_limit, p.torque_limit]]),
+        input_limits=lambda params: np.array([[-params.torque_limit, params.torque_limit]]),
     )

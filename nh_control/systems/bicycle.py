@@ -1,6 +1,6 @@
-"""The Carvallo-Whipple bicycle of Meijaard, Papadopoulos, Ruina and Schwab (2007): a rear frame
-with a rigid rider, a front frame that turns about a tilted steering axis, and two wheels with
-knife edges.
+"""The Carvallo-Whipple bicycle in Meijaard, Papadopoulos, Ruina and Schwab (2007). It has a rear
+frame with a rigid rider, a front frame that turns about a tilted steering axis, and two knife-edge
+wheels.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from nh_control.multibody import Body, JointInput, Multibody, fixed, planar, rev
 from nh_control.multibody.wheels import RollingWheel
 
 SADDLE = (0.2, 0.95)
-"""Where the saddle is in front of the rear contact and above the ground (m): pushes act there."""
+"""Position (m) of the saddle, where pushes act, in front of the rear contact and above the ground.
+"""
 
 
 def _inertia(xx: float, yy: float, zz: float, xz: float, of: str) -> Any:
@@ -26,13 +27,14 @@ def _inertia(xx: float, yy: float, zz: float, xz: float, of: str) -> Any:
 
 @dataclass(frozen=True)
 class BicycleParameters(Parameters):
-    """The benchmark of [meijaard2007, table 1], x forward from the rear contact, z up, so that the
-    products of inertia have the opposite sign. The torques' limits are added.
+    """The benchmark in [meijaard2007, table 1], but with x forward from the rear contact and z up,
+    so the products of inertia have the opposite sign. The torque limits are not part of the
+    benchmark.
     """
 
     wheelbase: float = parameter(1.02, "m", "distance of the contacts")
-    trail: float = parameter(0.08, "m", "of the front contact behind the steering axis")
-    tilt: float = parameter(np.pi / 10, "rad", "of the steering axis, backwards", at_least=0.0)
+    trail: float = parameter(0.08, "m", "distance of the front contact behind the steering axis")
+    tilt: float = parameter(np.pi / 10, "rad", "backward tilt of the steering axis", at_least=0.0)
     g: float = parameter(9.81, "m/s^2", "gravity")
     rear_radius: float = parameter(0.3, "m", "radius of the rear wheel")
     rear_mass: float = parameter(2.0, "kg", "mass of the rear wheel")
@@ -51,22 +53,25 @@ class BicycleParameters(Parameters):
 
 
 def bicycle(parameters: BicycleParameters = BicycleParameters()) -> System:
-    """The bicycle as a `System` with a torque on the steering and one on the rear wheel."""
+    """The bicycle as a `System` with torques on the steering and on the rear wheel."""
     return bicycle_model(parameters).system
 
 
 def bicycle_model(parameters: BicycleParameters = BicycleParameters()) -> Multibody:
-    """The tree of frames: `contact` at the rear contact in the plane, `lean` (rad) about its x, to
-    the right, `pitch` about y at the rear hub, which follows from the height of the front wheel,
-    the wheels' turns, and `steer` (rad), to the left.
+    """The tree of frames. `contact` is at the rear contact in the plane, and `lean` (rad, positive
+    to the right) is about its x axis. `pitch` (rad) is about y at the rear hub, and the height of
+    the front wheel determines it. The wheels rotate, and the front frame turns by `steer` (rad,
+    positive to the left).
 
-    All coordinates are zero upright and straight ahead.
+    Lean, pitch and steer are zero when the bicycle is upright and goes straight ahead.
     """
-    p = parameters
-    hub = np.array([0.0, 0.0, p.rear_radius])
-    front_hub = np.array([p.wheelbase, 0.0, p.front_radius])
-    ground = np.array([p.wheelbase + p.trail, 0.0, 0.0])  # where the steering axis meets it
-    s, c = np.sin(p.tilt), np.cos(p.tilt)
+
+    hub = np.array([0.0, 0.0, parameters.rear_radius])
+    front_hub = np.array([parameters.wheelbase, 0.0, parameters.front_radius])
+    # where the steering axis meets the ground
+    ground = np.array([parameters.wheelbase + parameters.trail, 0.0, 0.0])
+    s, c = np.sin(parameters.tilt), np.cos(parameters.tilt)
+    # the steering axis z is tilted backward
     tilted = np.array([[c, 0.0, -s], [0.0, 1.0, 0.0], [s, 0.0, c]])
     frames = [
         planar("contact"),
@@ -79,24 +84,32 @@ def bicycle_model(parameters: BicycleParameters = BicycleParameters()) -> Multib
         fixed("saddle", "frame", np.array([SADDLE[0], 0.0, SADDLE[1]]) - hub),
     ]
     bodies = [
-        _wheel("rear_wheel", p.rear_mass, p.rear_inertia),
-        _frame("frame", p.frame_mass, p.frame_center, hub, p.frame_inertia),
-        _frame("fork", p.fork_mass, p.fork_center, front_hub, p.fork_inertia),
-        _wheel("front_wheel", p.front_mass, p.front_inertia),
+        _wheel("rear_wheel", parameters.rear_mass, parameters.rear_inertia),
+        _frame(
+            "frame", parameters.frame_mass, parameters.frame_center, hub, parameters.frame_inertia
+        ),
+        _frame(
+            "fork",
+            parameters.fork_mass,
+            parameters.fork_center,
+            front_hub,
+            parameters.fork_inertia,
+        ),
+        _wheel("front_wheel", parameters.front_mass, parameters.front_inertia),
     ]
     return Multibody(
         "bicycle",
         frames,
         bodies,
         inputs=[
-            JointInput("steer", p.steer_torque_limit),
-            JointInput("rear_wheel", p.drive_torque_limit, "drive_torque"),
+            JointInput("steer", parameters.steer_torque_limit),
+            JointInput("rear_wheel", parameters.drive_torque_limit, "drive_torque"),
         ],
         wheels=[
-            RollingWheel(at="rear_wheel", radius=p.rear_radius),
-            RollingWheel(at="front_wheel", radius=p.front_radius),
+            RollingWheel(at="rear_wheel", radius=parameters.rear_radius),
+            RollingWheel(at="front_wheel", radius=parameters.front_radius),
         ],
-        gravity=(0.0, 0.0, -p.g),
+        gravity=(0.0, 0.0, -parameters.g),
     )
 
 
@@ -113,5 +126,6 @@ def _frame(
     inertia: tuple[float, ...],
 ) -> Body:
     xx, yy, zz, xz = inertia
+    # symmetry about the xz plane implies Jxy = Jyz = 0
     matrix = np.array([[xx, 0.0, xz], [0.0, yy, 0.0], [xz, 0.0, zz]])
     return Body(name, mass, np.array([center[0], 0.0, center[1]]) - origin, matrix)

@@ -1,4 +1,4 @@
-"""A car: the kinematic bicycle (single-track model) with inertia."""
+"""A car, described by the kinematic bicycle (single-track) model with inertia."""
 
 from __future__ import annotations
 
@@ -37,33 +37,37 @@ class CarParameters(Parameters):
 
 
 def car(parameters: CarParameters = CarParameters()) -> System:
-    """Car that does not slip, q = (wheel, delta, theta, x, y): the angle of the rear wheels about
-    y (to the left), the steering angle, the pose of the rear axle's middle; inputs are the torques
-    (N m) on the rear axle and on the steering.
+    """A car that does not slip. q = (wheel, delta, theta, x, y) contains the angle of the rear
+    wheels about y (to the left), the steering angle, and the pose of the middle of the rear axle.
+    The inputs are the torques (N m) on the rear axle and on the steering.
 
-    `L = (m (v_forward^2 + (v_side + b omega)^2) + I omega^2 + J_steer (2 omega delta' +
-    delta'^2) + J_wheel wheel'^2) / 2`; `v_side = 0`, `cos(delta) (v_side + l omega) - sin(delta)
-    v_forward = 0`, `v_forward - r wheel' = 0`, for |delta| < pi/2. Basis: d/d delta and motion
-    along the curve, `(1/r, 0, tan(delta)/l, 1, 0)`. The kinematic single-track model, Rajamani
-    (2012) 2.2, with inertia.
+    `L = (m (v_forward^2 + (v_side + b omega)^2) + I omega^2 + J_steer (2 omega delta' + delta'^2)
+    + J_wheel wheel'^2) / 2`. The constraints are `v_side = 0`,
+    `cos(delta) (v_side + l omega) - sin(delta) v_forward = 0`, `v_forward - r wheel' = 0`, for
+    `|delta| < pi/2`. The basis consists of d/d delta and motion along the curve,
+    `(1/r, 0, tan(delta)/l, 1, 0)`. This is the kinematic single-track model in Rajamani (2012)
+    2.2, with inertia added.
     """
 
-    def lagrangian(q: ca.SX, v: ca.SX, p: CarParameters) -> ca.SX:
+    def lagrangian(q: ca.SX, v: ca.SX, params: CarParameters) -> ca.SX:
         wheel, steer, omega, forward, side = v[0], v[1], v[2], v[3], v[4]
-        body = p.m * (forward**2 + (side + p.b * omega) ** 2) + p.I * omega**2
-        steering = p.J_steer * (2 * omega * steer + steer**2)
-        return (body + steering + p.J_wheel * wheel**2) / 2
+        body = params.m * (forward**2 + (side + params.b * omega) ** 2) + params.I * omega**2
+        # I contains J_steer, so this is J_steer (omega + delta')^2 without omega^2
+        steering = params.J_steer * (2 * omega * steer + steer**2)
+        return (body + steering + params.J_wheel * wheel**2) / 2
 
-    def constraint(q: ca.SX, p: CarParameters) -> ca.SX:
+    def constraint(q: ca.SX, params: CarParameters) -> ca.SX:
         s, c = ca.sin(q[1]), ca.cos(q[1])
         return ca.vertcat(
+            # no sideways velocity at the rear and front axles, then rolling
             ca.horzcat(0, 0, 0, 0, 1),
-            ca.horzcat(0, 0, p.l * c, -s, c),
-            ca.horzcat(-p.r, 0, 0, 1, 0),
+            ca.horzcat(0, 0, params.l * c, -s, c),
+            ca.horzcat(-params.r, 0, 0, 1, 0),
         )
 
-    def distribution(q: ca.SX, p: CarParameters) -> ca.SX:
-        along = ca.vertcat(1 / p.r, 0, ca.tan(q[1]) / p.l, 1, 0)
+    def distribution(q: ca.SX, params: CarParameters) -> ca.SX:
+        # per unit of forward velocity: wheel' = 1 / r, omega = tan(delta) / l
+        along = ca.vertcat(1 / params.r, 0, ca.tan(q[1]) / params.l, 1, 0)
         return ca.horzcat(ca.vertcat(0, 1, 0, 0, 0), along)
 
     return System(
@@ -72,11 +76,13 @@ def car(parameters: CarParameters = CarParameters()) -> System:
         lagrangian=lagrangian,
         inputs=("drive_torque", "steer_torque"),
         input_units=("N m", "N m"),
-        force=lambda q, v, u, p: ca.vertcat(u, 0, 0, 0),
+        force=lambda q, v, u, params: ca.vertcat(u, 0, 0, 0),
         velocity_constraint=constraint,
         distribution=distribution,
         symmetry=Symmetry(n_shape=2),
-        domain=lambda q, p: ca.cos(q[1]),
+        domain=lambda q, params: ca.cos(q[1]),
         parameters=parameters,
-        input_limits=lambda p: np.outer([p.drive_torque_limit, p.steer_torque_limit], [-1, 1]),
+        input_limits=lambda params: np.outer(
+            [params.drive_torque_limit, params.steer_torque_limit], [-1, 1]
+        ),
     )

@@ -1,4 +1,4 @@
-"""A pole that swings on a cart, which a limited force moves along a track."""
+"""A pole that swings on a cart. A limited force moves the cart along a track."""
 
 from __future__ import annotations
 
@@ -24,18 +24,21 @@ class CartPoleParameters(Parameters):
 
 
 def cart_pole(parameters: CartPoleParameters = CartPoleParameters()) -> System:
-    """Cart at x (m) with a pole at the angle theta (rad) from the downward vertical, its mass at
-    its end, (x + l sin(theta), -l cos(theta)).
+    """A cart at x (m) with a pole at the angle theta (rad) from the downward vertical. The pole's
+    mass is at its end, (x + l sin(theta), -l cos(theta)).
 
     `L = (m_cart + m_pole) x'^2 / 2 + m_pole (l x' theta' cos(theta) + l^2 theta'^2 / 2 + g l
-    cos(theta))`; the input is the force (N) on the cart.
+    cos(theta))`. The input is the force (N) on the cart.
     """
 
-    def lagrangian(q: ca.SX, v: ca.SX, p: CartPoleParameters) -> ca.SX:
+    def lagrangian(q: ca.SX, v: ca.SX, params: CartPoleParameters) -> ca.SX:
+        # l x' theta' cos(theta) + l^2 theta'^2 / 2 + g l cos(theta)
         swing = (
-            p.l * v[0] * v[1] * ca.cos(q[1]) + p.l**2 * v[1] ** 2 / 2 + p.g * p.l * ca.cos(q[1])
+            params.l * v[0] * v[1] * ca.cos(q[1])
+            + params.l**2 * v[1] ** 2 / 2
+            + params.g * params.l * ca.cos(q[1])
         )
-        return (p.m_cart + p.m_pole) * v[0] ** 2 / 2 + p.m_pole * swing
+        return (params.m_cart + params.m_pole) * v[0] ** 2 / 2 + params.m_pole * swing
 
     return System(
         name="cart_pole",
@@ -43,7 +46,7 @@ def cart_pole(parameters: CartPoleParameters = CartPoleParameters()) -> System:
         lagrangian=lagrangian,
         inputs=("force",),
         input_units=("N",),
-        force=lambda q, v, u, p: ca.vertcat(u, 0),
+        force=lambda q, v, u, params: ca.vertcat(u, 0),
         parameters=parameters,
-        input_limits=lambda p: np.array([[-p.force_limit, p.force_limit]]),
+        input_limits=lambda params: np.array([[-params.force_limit, params.force_limit]]),
     )

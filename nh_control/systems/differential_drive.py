@@ -1,4 +1,4 @@
-"""A differential drive: a body on two driven wheels, with their dynamics."""
+"""A differential drive, a body on two driven wheels, including the dynamics of the wheels."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from nh_control.numerics.expressions import Expression
 
 @dataclass(frozen=True)
 class DifferentialDriveParameters(Parameters):
-    """A body of about the size of a small service robot, on two wheels and a caster without
-    mass.
-    """
+    """A body with the size of a small service robot, on two wheels and a massless caster."""
 
     m_body: float = parameter(9.0, "kg", "mass of the body without the wheels")
     m_wheel: float = parameter(0.5, "kg", "mass of each wheel")
@@ -37,32 +35,38 @@ class DifferentialDriveParameters(Parameters):
 def differential_drive(
     parameters: DifferentialDriveParameters = DifferentialDriveParameters(),
 ) -> System:
-    """Body with the pose of the middle of its axle and the angles of its wheels, q = (left, right,
-    theta, x, y), wheels turning about y (to the left); inputs are the torques (N m) of the motors.
+    """A body with q = (left, right, theta, x, y), the angles of its wheels about y (to the left)
+    and the pose of the middle of its axle. The inputs are the motor torques (N m).
 
     `L = (m |v|^2 + 2 m_body d omega v_side + I omega^2 + J_roll (left'^2 + right'^2)) / 2` with
-    the total mass m and yaw inertia about the axle's middle `I = I_body + m_body d^2 + 2 (J_yaw +
-    m_wheel b^2)`; `v_side = 0, v_forward - b omega - r left' = 0, v_forward + b omega - r right' =
-    0`. Basis: rotation, `(-b/r, b/r, 1, 0, 0)`, and forward motion, `(1/r, 1/r, 0, 1, 0)`. The
-    standard model of Fierro and Lewis (1997), Dhaouadi and Abu Hatab (2013).
+    the total mass m and the yaw inertia about the middle of the axle,
+    `I = I_body + m_body d^2 + 2 (J_yaw + m_wheel b^2)`. The constraints are `v_side = 0`,
+    `v_forward - b omega - r left' = 0` and `v_forward + b omega - r right' = 0`. The basis
+    consists of rotation, `(-b/r, b/r, 1, 0, 0)`, and forward motion, `(1/r, 1/r, 0, 1, 0)`. This
+    is the standard model in Fierro and Lewis (1997), and in Dhaouadi and Abu Hatab (2013).
     """
 
-    def lagrangian(q: ca.SX, v: ca.SX, p: DifferentialDriveParameters) -> ca.SX:
-        yaw = p.I_body + p.m_body * p.d**2 + 2 * (p.J_yaw + p.m_wheel * p.b**2)
-        body = (p.m_body + 2 * p.m_wheel) * (v[3] ** 2 + v[4] ** 2) + yaw * v[2] ** 2
-        offset = 2 * p.m_body * p.d * v[2] * v[4]
-        return (body + offset + p.J_roll * (v[0] ** 2 + v[1] ** 2)) / 2
+    def lagrangian(q: ca.SX, v: ca.SX, params: DifferentialDriveParameters) -> ca.SX:
+        # Steiner terms move the inertias to the middle of the axle
+        yaw = (
+            params.I_body
+            + params.m_body * params.d**2
+            + 2 * (params.J_yaw + params.m_wheel * params.b**2)
+        )
+        body = (params.m_body + 2 * params.m_wheel) * (v[3] ** 2 + v[4] ** 2) + yaw * v[2] ** 2
+        offset = 2 * params.m_body * params.d * v[2] * v[4]
+        return (body + offset + params.J_roll * (v[0] ** 2 + v[1] ** 2)) / 2
 
-    def constraint(q: ca.SX, p: DifferentialDriveParameters) -> Expression:
+    def constraint(q: ca.SX, params: DifferentialDriveParameters) -> Expression:
         return ca.vertcat(
             ca.horzcat(0, 0, 0, 0, 1),
-            ca.horzcat(-p.r, 0, -p.b, 1, 0),
-            ca.horzcat(0, -p.r, p.b, 1, 0),
+            ca.horzcat(-params.r, 0, -params.b, 1, 0),
+            ca.horzcat(0, -params.r, params.b, 1, 0),
         )
 
-    def distribution(q: ca.SX, p: DifferentialDriveParameters) -> Expression:
-        yaw = ca.vertcat(-p.b / p.r, p.b / p.r, 1, 0, 0)
-        return ca.horzcat(yaw, ca.vertcat(1 / p.r, 1 / p.r, 0, 1, 0))
+    def distribution(q: ca.SX, params: DifferentialDriveParameters) -> Expression:
+        yaw = ca.vertcat(-params.b / params.r, params.b / params.r, 1, 0, 0)
+        return ca.horzcat(yaw, ca.vertcat(1 / params.r, 1 / params.r, 0, 1, 0))
 
     return System(
         name="differential_drive",
@@ -70,10 +74,10 @@ def differential_drive(
         lagrangian=lagrangian,
         inputs=("left_torque", "right_torque"),
         input_units=("N m", "N m"),
-        force=lambda q, v, u, p: ca.vertcat(u, 0, 0, 0),
+        force=lambda q, v, u, params: ca.vertcat(u, 0, 0, 0),
         velocity_constraint=constraint,
         distribution=distribution,
         symmetry=Symmetry(n_shape=2),
         parameters=parameters,
-        input_limits=lambda p: np.outer([p.torque_limit] * 2, [-1, 1]),
+        input_limits=lambda params: np.outer([params.torque_limit] * 2, [-1, 1]),
     )

@@ -13,7 +13,9 @@ from nh_control.mechanics.system import System
 
 @dataclass(frozen=True)
 class GearboxParameters(Parameters):
-    """Two oscillators and a pendulum that sets their ratio; defaults of [celledoni2016 (24)]."""
+    """Two oscillators and a pendulum that sets their ratio. The defaults are from
+    [celledoni2016 (24)].
+    """
 
     m: float = parameter(1.0, "kg", "mass of each oscillator")
     k: float = parameter(1.0, "N/m", "stiffness of each oscillator")
@@ -23,18 +25,20 @@ class GearboxParameters(Parameters):
 
 
 def gearbox(parameters: GearboxParameters = GearboxParameters()) -> System:
-    """Oscillators x_1, x_2 (m) whose velocities an angle theta (rad) couples, `L = (m (x_1'^2 +
-    x_2'^2) + J theta'^2) / 2 - V`, `V = k (x_1^2 + x_2^2) / 2 + V1 cos(theta) - V2 sin(2 theta)`,
-    `x_1' + sin(theta) x_2' = 0` [celledoni2016 (24)], after Modin and Verdier (2014).
+    """Oscillators x_1, x_2 (m) whose velocities are coupled by an angle theta (rad),
+    `L = (m (x_1'^2 + x_2'^2) + J theta'^2) / 2 - V`,
+    `V = k (x_1^2 + x_2^2) / 2 + V1 cos(theta) - V2 sin(2 theta)`, `x_1' + sin(theta) x_2' = 0`
+    [celledoni2016 (24)], after Modin and Verdier (2014).
 
-    The energy is T + V; (24a) prints T - V (corrected). Basis (-sin(theta), 1, 0), (0, 0, 1).
-    Input: a torque (N m) on the pendulum, which the paper does not have.
+    The energy is T + V, but (24a) prints T - V (corrected). The basis is (-sin(theta), 1, 0),
+    (0, 0, 1). The input is a torque (N m) on the pendulum, which is not in the paper.
     """
 
-    def lagrangian(q: ca.SX, v: ca.SX, p: GearboxParameters) -> ca.SX:
-        kinetic = (p.m * (v[0] ** 2 + v[1] ** 2) + p.J * v[2] ** 2) / 2
-        springs = p.k * (q[0] ** 2 + q[1] ** 2) / 2
-        return kinetic - springs - p.V1 * ca.cos(q[2]) + p.V2 * ca.sin(2 * q[2])
+    def lagrangian(q: ca.SX, v: ca.SX, params: GearboxParameters) -> ca.SX:
+        kinetic = (params.m * (v[0] ** 2 + v[1] ** 2) + params.J * v[2] ** 2) / 2
+        # -V = -k |x|^2 / 2 - V1 cos(theta) + V2 sin(2 theta)
+        springs = params.k * (q[0] ** 2 + q[1] ** 2) / 2
+        return kinetic - springs - params.V1 * ca.cos(q[2]) + params.V2 * ca.sin(2 * q[2])
 
     return System(
         name="gearbox",
@@ -42,9 +46,9 @@ def gearbox(parameters: GearboxParameters = GearboxParameters()) -> System:
         lagrangian=lagrangian,
         inputs=("pendulum_torque",),
         input_units=("N m",),
-        force=lambda q, v, u, p: ca.vertcat(0, 0, u),
-        velocity_constraint=lambda q, p: ca.horzcat(1, ca.sin(q[2]), 0),
-        distribution=lambda q, p: ca.vertcat(
+        force=lambda q, v, u, params: ca.vertcat(0, 0, u),
+        velocity_constraint=lambda q, params: ca.horzcat(1, ca.sin(q[2]), 0),
+        distribution=lambda q, params: ca.vertcat(
             ca.horzcat(-ca.sin(q[2]), 0), ca.horzcat(1, 0), ca.horzcat(0, 1)
         ),
         parameters=parameters,

@@ -13,19 +13,20 @@ from nh_control.systems.rigid_body import HeavyTopParameters
 
 
 def kaluza_klein_top(parameters: HeavyTopParameters = HeavyTopParameters()) -> System:
-    """Kaluza-Klein construction of the heavy top on SO(3) x R^3 [celledoni2021 (25)-(32); Holm,
-    Geometric Mechanics II, 8.5]: `L = omega^T J omega / 2 + |y' + Gamma|^2 / 2`,
+    """The Kaluza-Klein construction of the heavy top on SO(3) x R^3 [celledoni2021 (25)-(32);
+    Holm, Geometric Mechanics II, 8.5]: `L = omega^T J omega / 2 + |y' + Gamma|^2 / 2`,
     `Gamma = R^T e_z`.
 
-    The momentum `p = y' + Gamma` of y is constant, and motions with `p = -M g l chi`, the last
-    three numbers of a state, are those of `heavy_top`. The paper's scale: y has no unit of length.
-    With Hamiltonian `|Pi|^2_{1/J} / 2 + |p - Gamma|^2 / 2` (the printed one less the constant
-    |Gamma|^2 / 2).
+    The momentum `p = y' + Gamma` of y, the last three components of a state, is constant. Motions
+    with `p = -M g l chi` are the motions of `heavy_top`. With the paper's scaling, y is not a
+    length. The Hamiltonian is `|Pi|^2_{1/J} / 2 + |p - Gamma|^2 / 2`, which is the printed
+    Hamiltonian without the constant |Gamma|^2 / 2.
     """
 
-    def lagrangian(q: ca.SX, v: ca.SX, p: HeavyTopParameters) -> ca.SX:
+    def lagrangian(q: ca.SX, v: ca.SX, params: HeavyTopParameters) -> ca.SX:
+        # Gamma = R^T e_z
         gamma = quaternion.rotate_back(q[:4], ca.SX([0, 0, 1]))
-        spin = ca.dot(ca.vertcat(p.Jx, p.Jy, p.Jz), v[:3] ** 2) / 2
+        spin = ca.dot(ca.vertcat(params.Jx, params.Jy, params.Jz), v[:3] ** 2) / 2
         return spin + ca.sumsqr(v[3:] + gamma) / 2
 
     return System(
@@ -37,6 +38,5 @@ def kaluza_klein_top(parameters: HeavyTopParameters = HeavyTopParameters()) -> S
 
 
 def momentum_of_y(parameters: HeavyTopParameters) -> np.ndarray:
-    """The momentum p (3) of y with which the motions are those of the heavy top, `-M g l chi`."""
-    p = parameters
-    return -p.M * p.g * p.l * np.array(p.chi)
+    """The momentum p (3) of y that gives the motions of the heavy top, `-M g l chi`."""
+    return -parameters.M * parameters.g * parameters.l * np.array(parameters.chi)

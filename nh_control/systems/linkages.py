@@ -1,5 +1,5 @@
-"""The bodies on spherical joints of [mueller2013 5], as trees of frames: a box as a top, a double
-pendulum, two floating bodies, a closed loop.
+"""The bodies with spherical joints in [mueller2013 5] as trees of frames. They are a box as a top,
+a double pendulum, two floating bodies, and a closed loop.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ DENSITY = 2700.0
 LINK = (0.2, 0.1, 0.05)
 """Sides of a link, m."""
 BASE = 0.3
-"""Distance of the closed loop's two joints on the ground, m; the paper gives none."""
+"""Distance (m) between the two joints of the closed loop on the ground. The paper does not state
+it.
+"""
 NONE = (0.0, 0.0, 0.0)
 
 
 def box(frame: str, sides: Sequence[float], center: Sequence[float] = NONE) -> Body:
-    """A solid aluminum box with sides (a, b, c) along the axes of the frame,
+    """A solid aluminum box with sides (a, b, c) along the frame's axes, and
     `J = m/12 diag(b^2 + c^2, a^2 + c^2, a^2 + b^2)`.
     """
     mass, squares = DENSITY * float(np.prod(sides)), np.square(sides)
@@ -36,8 +38,8 @@ def box(frame: str, sides: Sequence[float], center: Sequence[float] = NONE) -> B
 
 
 def box_top(gravity: tuple[float, float, float] = NONE) -> Multibody:
-    """A box of 21.6 kg, its center 0.5 m from the pivot, with `gravity` (3) in m/s^2
-    [mueller2013 5.1].
+    """A box with a mass of 21.6 kg and its center 0.5 m from the pivot, under `gravity` (3) in
+    m/s^2 [mueller2013 5.1].
     """
     return Multibody(
         "box_top",
@@ -48,7 +50,9 @@ def box_top(gravity: tuple[float, float, float] = NONE) -> Multibody:
 
 
 def double_pendulum() -> Multibody:
-    """Two links in a row, aligned with x at the origin, in gravity [mueller2013 5.2]."""
+    """Two consecutive links under gravity. At the origin of the space, they are aligned with x
+    [mueller2013 5.2].
+    """
     half = (LINK[0] / 2, 0.0, 0.0)
     return Multibody(
         "spherical_double_pendulum",
@@ -58,8 +62,8 @@ def double_pendulum() -> Multibody:
 
 
 def floating_pair() -> Multibody:
-    """Two links joined end to end, floating without gravity; the frame of the first is at its
-    center, that of the other at the joint [mueller2013 5.3].
+    """Two links that are joined at their ends and float without gravity. The frame of the first
+    link is at its center, and the frame of the second link is at the joint [mueller2013 5.3].
     """
     half = (LINK[0] / 2, 0.0, 0.0)
     return Multibody(
@@ -71,12 +75,14 @@ def floating_pair() -> Multibody:
 
 
 def three_bar_loop() -> Multibody:
-    """Two links and the ground, joined to a triangle in the plane x, z by three spherical joints,
-    in gravity [mueller2013 5.4].
+    """Two links and the ground, connected by three spherical joints to form a triangle in the xz
+    plane, under gravity [mueller2013 5.4].
 
-    The tree is link "left" on the ground, "right" at its end; a constraint "base" closes the loop.
+    In the tree, the link "left" is on the ground, and the link "right" is at its end. The
+    constraint "base" closes the loop.
     """
     half, end = (LINK[0] / 2, 0.0, 0.0), (LINK[0], 0.0, 0.0)
+    # in an isosceles triangle, BASE / 2 = length cos(down)
     down = np.arccos(BASE / 2 / LINK[0])
     return Multibody(
         "three_bar_loop",
@@ -94,6 +100,6 @@ def three_bar_loop() -> Multibody:
 
 
 def _about_y(angle: float) -> np.ndarray:
-    """Rotation that takes x down by a positive angle, (3, 3)."""
+    """Rotation (3, 3) about y. A positive angle turns x downward."""
     c, s = np.cos(angle), np.sin(angle)
     return np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])

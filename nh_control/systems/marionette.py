@@ -1,5 +1,5 @@
-"""The marionette of [johnson2014 VIII-B]: a tree of ten bodies on six strings with prescribed
-upper ends and lengths.
+"""The marionette in [johnson2014 VIII-B], a tree of ten bodies on six strings. The upper ends and
+the lengths of the strings are prescribed.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ PARTS = ("pelvis", "head", "femur", "tibia", "humerus", "radius")
 
 @cache
 def model_data() -> dict:
-    """The published model as numbers: frames, bodies, strings, coordinates in their order, and the
-    experiment; its keys explain themselves.
+    """The published data for the model. They contain the frames, the bodies, the strings, the
+    coordinates in order, and the experiment. The keys are self-explanatory.
     """
     return json.loads(resources.files("nh_control").joinpath("data/marionette.json").read_text())
 
 
 @dataclass(frozen=True)
 class MarionetteParameters(Parameters):
-    """Masses of the parts, equal on both sides; inertias are proportional to them."""
+    """Masses of the parts, equal on both sides. The inertias are proportional to the masses."""
 
     pelvis: float = parameter(10.0, "kg", "mass of the trunk")
     head: float = parameter(0.75, "kg", "mass of the head")
@@ -55,15 +55,15 @@ class MarionetteParameters(Parameters):
 
 
 def marionette(parameters: MarionetteParameters = MarionetteParameters()) -> System:
-    """The marionette as a `System` with 22 coordinates of its body, 6 strings and 18 prescribed
-    coordinates; no forces as inputs.
+    """The marionette as a `System` with 22 body coordinates, 6 strings and 18 prescribed
+    coordinates. There are no force inputs.
     """
     return marionette_model(parameters).system
 
 
 def marionette_model(parameters: MarionetteParameters = MarionetteParameters()) -> Multibody:
-    """The tree of frames: every string's upper end slides along x and y of the plane z = 2 m, its
-    length enters its constraint only.
+    """The tree of frames. The upper end of each string slides along x and y in the plane z = 2 m.
+    The length of the string occurs only in its constraint.
     """
     data, names = model_data(), frame_names()
     frames = [_frame(entry, names) for entry in data["frames"][1:]]
@@ -88,13 +88,15 @@ def marionette_model(parameters: MarionetteParameters = MarionetteParameters()) 
 
 
 def initial_configuration() -> np.ndarray:
-    """The published start (40): limbs bent, every string vertical and taut."""
+    """The published initial configuration (40). The limbs are bent, and every string is vertical
+    and taut.
+    """
     return np.array(model_data()["initial_configuration"]["q0"])
 
 
 def frame_names() -> list[str]:
-    """Names of the frames in the data's order; a frame without one is named after its coordinate
-    or its number.
+    """Names of the frames, in the order of the data. A frame without a name is named after its
+    coordinate or its number.
     """
     return [
         WORLD,
@@ -106,7 +108,7 @@ def frame_names() -> list[str]:
 
 
 def _frame(entry: dict, names: list[str]) -> Frame:
-    from scipy.spatial.transform import Rotation  # takes long to import
+    from scipy.spatial.transform import Rotation  # slow to import
 
     name, parent, kind = names[entry["index"]], names[entry["parent"]], entry["type"]
     if kind == "CONST_TXYZ":
@@ -114,6 +116,7 @@ def _frame(entry: dict, names: list[str]) -> Frame:
     make, axis = JOINTS[kind[0]], kind[1].lower()
     if "config" in entry:
         return make(name, parent, axis, coordinate=entry["config"])
+    # entries without a coordinate are constant transforms
     along = np.eye(3)["xyz".index(axis)]
     if kind[0] == "T":
         return fixed(name, parent, entry["value"] * along)

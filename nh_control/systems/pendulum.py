@@ -21,15 +21,18 @@ class PendulumParameters(Parameters):
 
 
 def pendulum(parameters: PendulumParameters = PendulumParameters()) -> System:
-    """Pendulum with angle theta (rad) from the downward vertical:
-    `L = m l^2 theta_dot^2 / 2 + m g l cos(theta)`, input torque (N m).
+    """A pendulum at the angle theta (rad) from the downward vertical, with
+    `L = m l^2 theta_dot^2 / 2 + m g l cos(theta)`. The input is a torque (N m).
     """
     return System(
         name="pendulum",
         space=Rn("theta"),
-        lagrangian=lambda q, v, p: p.m * p.l * (p.l * v[0] ** 2 / 2 + p.g * ca.cos(q[0])),
+        # m l (l theta'^2 / 2 + g cos(theta))
+        lagrangian=lambda q, v, params: (
+            params.m * params.l * (params.l * v[0] ** 2 / 2 + params.g * ca.cos(q[0]))
+        ),
         inputs=("torque",),
         input_units=("N m",),
-        force=lambda q, v, u, p: u,
+        force=lambda q, v, u, params: u,
         parameters=parameters,
     )

@@ -1,4 +1,4 @@
-"""A quadrotor: a rigid body with a thrust along its z axis and torques, on R^3 x SO(3)."""
+"""A quadrotor on R^3 x SO(3), a rigid body with torques and a thrust along its z axis."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nh_control.systems.rigid_body import check_inertias
 
 @dataclass(frozen=True)
 class QuadrotorParameters(Parameters):
-    """A quadrotor of 1 kg, 0.6 m across."""
+    """A quadrotor with a mass of 1 kg that is 0.6 m across."""
 
     m: float = parameter(1.0, "kg", "mass")
     Jx: float = parameter(0.008, "kg m^2", "inertia about x")
@@ -40,21 +40,24 @@ class QuadrotorParameters(Parameters):
 
 
 def quadrotor(parameters: QuadrotorParameters = QuadrotorParameters()) -> System:
-    """Quadrotor at p = (x, y, z) with the attitude R, q = (p, quaternion wxyz), velocity v = (p',
-    omega), omega in the axes of the body; inputs are the thrust (N) along its z axis and torques
-    (N m) about its axes.
+    """A quadrotor at r = (x, y, z) with the attitude R. The configuration is q = (r, quaternion
+    wxyz), and the velocity is v = (r', omega) with omega in the body's axes. The inputs are the
+    thrust (N) along the body's z axis and the torques (N m) about the body's axes.
 
-    `L = m |p'|^2 / 2 + omega^T J omega / 2 - m g z`, force `R (0, 0, thrust)`. Lee, Leok and
-    McClamroch, Conference on Decision and Control 2010, (2)-(5), with z up.
+    `L = m |r'|^2 / 2 + omega^T J omega / 2 - m g z`, and the force is `R (0, 0, thrust)`. See Lee,
+    Leok and McClamroch, Conference on Decision and Control 2010, (2)-(5), with z up.
     """
 
-    def lagrangian(q: ca.SX, v: ca.SX, p: QuadrotorParameters) -> ca.SX:
-        turning = ca.dot(ca.vertcat(p.Jx, p.Jy, p.Jz), v[3:] ** 2)
-        return (p.m * ca.sumsqr(v[:3]) + turning) / 2 - p.m * p.g * q[2]
+    def lagrangian(q: ca.SX, v: ca.SX, params: QuadrotorParameters) -> ca.SX:
+        # omega^T J omega
+        turning = ca.dot(ca.vertcat(params.Jx, params.Jy, params.Jz), v[3:] ** 2)
+        return (params.m * ca.sumsqr(v[:3]) + turning) / 2 - params.m * params.g * q[2]
 
-    def limits(p: QuadrotorParameters) -> np.ndarray:
-        torques = np.array([p.roll_torque_limit, p.pitch_torque_limit, p.yaw_torque_limit])
-        return np.vstack([[0.0, p.thrust_limit], np.outer(torques, [-1, 1])])
+    def limits(params: QuadrotorParameters) -> np.ndarray:
+        torques = np.array(
+            [params.roll_torque_limit, params.pitch_torque_limit, params.yaw_torque_limit]
+        )
+        return np.vstack([[0.0, params.thrust_limit], np.outer(torques, [-1, 1])])
 
     return System(
         name="quadrotor",
@@ -62,7 +65,7 @@ def quadrotor(parameters: QuadrotorParameters = QuadrotorParameters()) -> System
         lagrangian=lagrangian,
         inputs=("thrust", "roll_torque", "pitch_torque", "yaw_torque"),
         input_units=("N", "N m", "N m", "N m"),
-        force=lambda q, v, u, p: ca.vertcat(
+        force=lambda q, v, u, params: ca.vertcat(
             quaternion.rotate(q[3:], ca.vertcat(0, 0, u[0])), u[1:]
         ),
         parameters=parameters,

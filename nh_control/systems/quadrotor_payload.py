@@ -20,7 +20,7 @@ T = TypeVar("T", ca.SX, np.ndarray)
 
 @dataclass(frozen=True)
 class QuadrotorPayloadParameters(Parameters):
-    """Quadrotors with a payload; defaults of [celledoni2021 5.3]."""
+    """Quadrotors with a payload. The defaults are from [celledoni2021 5.3]."""
 
     payload_mass: float = parameter(0.4, "kg", "mass of the payload")
     quadrotor_mass: float = parameter(0.755, "kg", "mass of each quadrotor")
@@ -49,9 +49,9 @@ class QuadrotorPayloadParameters(Parameters):
 
 @dataclass(frozen=True)
 class Formation:
-    """The formation of the quadrotors around the payload in hover: links `angle` (rad) from the
-    vertical, quadrotor 1 in the horizontal direction `azimuth` (rad from x), the others spread
-    evenly around.
+    """The formation of the quadrotors around the payload in hover. The links are at the `angle`
+    (rad) from the vertical. Quadrotor 1 is in the horizontal direction `azimuth` (rad from x), and
+    the others are spaced evenly.
     """
 
     angle: float = np.pi / 6
@@ -65,8 +65,8 @@ class Formation:
             )
 
     def horizontal(self, n: int) -> np.ndarray:
-        """Horizontal unit vectors towards the quadrotors, (n, 3); zero for a single quadrotor,
-        which can only hover above the payload.
+        """Horizontal unit vectors toward the quadrotors, (n, 3). They are zero for a single
+        quadrotor, which can only hover above the payload.
         """
         if n == 1:
             return np.zeros((1, 3))
@@ -80,8 +80,8 @@ class Formation:
 
 
 def split_configuration(q: T, n: int) -> tuple[T, list[T], list[T]]:
-    """Payload position y (3), unit quaternions of the quadrotors and link directions (n each) of a
-    configuration, expression or array.
+    """The payload position y (3), the unit quaternions of the quadrotors, and the link directions
+    (n each) in a configuration, which is an expression or an array.
     """
     links = 3 + 4 * n
     return (
@@ -92,8 +92,8 @@ def split_configuration(q: T, n: int) -> tuple[T, list[T], list[T]]:
 
 
 def split_velocity(v: T, n: int) -> tuple[T, list[T], list[T]]:
-    """Payload velocity (3), body angular velocities and link velocities (n each) of a velocity,
-    expression or array.
+    """The payload velocity (3), the body angular velocities, and the link velocities (n each) in a
+    velocity, which is an expression or an array.
     """
     links = 3 + 3 * n
     return (
@@ -104,7 +104,7 @@ def split_velocity(v: T, n: int) -> tuple[T, list[T], list[T]]:
 
 
 def payload_space(n: int, attitudes: str = "exp", links: str = "cay") -> Product:
-    """The space of a payload, n quadrotors and their links, with these retractions."""
+    """The space of a payload, n quadrotors and their links, with the given retractions."""
     return Product(
         Rn("payload_x", "payload_y", "payload_z"),
         *(SO3(f"quad{i + 1}_", attitudes) for i in range(n)),
@@ -117,47 +117,51 @@ def quadrotor_payload(
     wind: bool = False,
     retraction: str = "exp",
 ) -> System:
-    """Payload at y (z up), quadrotor i at `x_i = y + l_i q_i` with attitude R_i, thrust T_i along
-    its body z and body torque M_i [celledoni2021 (36), (37)].
+    """A payload at y (z up), and quadrotors at `x_i = y + l_i q_i` with the attitude R_i, the
+    thrust T_i along the body's z axis and the body torque M_i [celledoni2021 (36), (37)].
 
     `L = m_y |y'|^2 / 2 - m_y g y_z + sum_i m_i |y' + l_i q_i'|^2 / 2 - m_i g (y + l_i q_i)_z +
-    Omega_i^T J Omega_i / 2`. q_i points from the payload to quadrotor i: the paper's q_i points
-    the other way and its e3 down (converted to REP-103). q = (y, R_1, ..., R_n, q_1, ..., q_n);
-    inputs (T_i, M_i) per quadrotor. The links push and pull. With `wind` the inputs end with
-    external forces (N, world frame) on the payload and on every quadrotor, 3 (n + 1) without
-    limits. `retraction` is that of the attitudes.
+    Omega_i^T J Omega_i / 2`. q_i points from the payload to quadrotor i. In the paper, q_i has the
+    opposite direction and e3 points down (converted to REP-103). q = (y, R_1, ..., R_n, q_1, ...,
+    q_n), and the inputs are (T_i, M_i) per quadrotor. The links can push and pull. With `wind`,
+    the inputs end with 3 (n + 1) external forces (N, world frame) on the payload and on every
+    quadrotor, without limits. `retraction` is the retraction for the attitudes.
     """
     n, (inputs, units) = parameters.n, _inputs(parameters.n, wind)
 
-    def lagrangian(q: ca.SX, v: ca.SX, p: QuadrotorPayloadParameters) -> ca.SX:
-        y, _, links = split_configuration(q, p.n)
-        y_dot, omegas, link_rates = split_velocity(v, p.n)
-        total = p.payload_mass * (ca.sumsqr(y_dot) / 2 - p.g * y[2])
-        for l, link, omega, rate in zip(p.lengths, links, omegas, link_rates):
-            total += p.quadrotor_mass * (
-                ca.sumsqr(y_dot + l * rate) / 2 - p.g * (y[2] + l * link[2])
+    def lagrangian(q: ca.SX, v: ca.SX, params: QuadrotorPayloadParameters) -> ca.SX:
+        y, _, links = split_configuration(q, params.n)
+        y_dot, omegas, link_rates = split_velocity(v, params.n)
+        total = params.payload_mass * (ca.sumsqr(y_dot) / 2 - params.g * y[2])
+        for l, link, omega, rate in zip(params.lengths, links, omegas, link_rates):
+            # quadrotor i at x_i = y + l_i q_i has the velocity y' + l_i q_i'
+            total += params.quadrotor_mass * (
+                ca.sumsqr(y_dot + l * rate) / 2 - params.g * (y[2] + l * link[2])
             )
-            total += ca.dot(ca.vertcat(p.Jx, p.Jy, p.Jz), omega**2) / 2
+            total += ca.dot(ca.vertcat(params.Jx, params.Jy, params.Jz), omega**2) / 2
         return total
 
-    def force(q: ca.SX, v: ca.SX, u: ca.SX, p: QuadrotorPayloadParameters) -> ca.SX:
-        attitudes = split_configuration(q, p.n)[1]
+    def force(q: ca.SX, v: ca.SX, u: ca.SX, params: QuadrotorPayloadParameters) -> ca.SX:
+        attitudes = split_configuration(q, params.n)[1]
         forces = [
             quaternion.rotate(R, ca.vertcat(0, 0, u[4 * i])) for i, R in enumerate(attitudes)
         ]
         on_payload = ca.SX(0)
         if wind:
-            w = u[4 * p.n :]
+            w = u[4 * params.n :]
+            # external forces follow the quadrotors' inputs
             on_payload = w[:3]
             forces = [f + w[3 * i + 3 : 3 * i + 6] for i, f in enumerate(forces)]
+        # a force f_i at x_i = y + l_i q_i does the virtual work f_i . dy + l_i f_i . dq_i
         return ca.vertcat(
             on_payload + sum(forces),
-            *(u[4 * i + 1 : 4 * i + 4] for i in range(p.n)),
-            *(l * f for l, f in zip(p.lengths, forces)),
+            *(u[4 * i + 1 : 4 * i + 4] for i in range(params.n)),
+            *(l * f for l, f in zip(params.lengths, forces)),
         )
 
-    def limits(p: QuadrotorPayloadParameters) -> np.ndarray:
-        of_quad = [[0.0, p.thrust_limit], *[[-p.torque_limit, p.torque_limit]] * 3]
+    def limits(params: QuadrotorPayloadParameters) -> np.ndarray:
+        # rotors cannot push down
+        of_quad = [[0.0, params.thrust_limit], *[[-params.torque_limit, params.torque_limit]] * 3]
         return np.vstack([np.tile(of_quad, (n, 1)), *[[-np.inf, np.inf]] * (len(inputs) - 4 * n)])
 
     return System(
@@ -173,7 +177,9 @@ def quadrotor_payload(
 
 
 def _inputs(n: int, wind: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names and units of the inputs of n quadrotors, and of external forces if there is `wind`."""
+    """Names and units of the inputs of n quadrotors and, if there is `wind`, of the external
+    forces.
+    """
     quads = [f"quad{i + 1}" for i in range(n)]
     of_quad = {"thrust": "N", "torque_x": "N m", "torque_y": "N m", "torque_z": "N m"}
     units = {f"{quad}_{name}": unit for quad in quads for name, unit in of_quad.items()}

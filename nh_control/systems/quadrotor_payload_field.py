@@ -20,13 +20,13 @@ from nh_control.mechanics import parametric
 from nh_control.systems.quadrotor_payload import QuadrotorPayloadParameters
 
 E3 = ca.DM([0, 0, 1])
-"""Up."""
+"""The upward direction."""
 
 
 class PayloadState(NamedTuple):
-    """Parts of a state: payload position y (3) and velocity v (3), attitudes R_i (unit
-    quaternions), body rates Omega_i (3), link directions q_i (3) and inertial angular velocities
-    w_i (3).
+    """Parts of a state, namely the payload position y (3) and velocity v (3), attitudes R_i
+    (unit quaternions), body rates Omega_i (3), link directions q_i (3) and inertial angular
+    velocities w_i (3).
     """
 
     y: ca.SX
@@ -55,20 +55,21 @@ def quadrotor_payload_field(
     parameters: QuadrotorPayloadParameters = QuadrotorPayloadParameters(),
 ) -> tuple[ProductAction, ca.Function]:
     """`quadrotor_payload` as `x' = generator(x) f` under R^6 x (SO(3) x R^3)^n x SE(3)^n
-    [celledoni2021 6.1], z up, states x as in `split`:
+    [celledoni2021 6.1], with z up and states x as in `split`:
     `f = (v, v', R_i Omega_i, Omega_i', w_i, q_i x w_i')`.
 
-    The field is `f(x, u, p)` of the state (6 + 13 n), inputs (T_i, M_i) per quadrotor (4 n) and
-    the numbers p of the parameters.
+    The field is a function `f(x, u, p)` of the state (6 + 13 n), the inputs (T_i, M_i) for each
+    quadrotor (4 n), and the parameter values p.
     """
     n = parameters.n
-    numbers, p = parametric.symbolic(parameters)
+    numbers, params = parametric.symbolic(parameters)
     x, u = ca.SX.sym("x", 6 + 13 * n), ca.SX.sym("u", 4 * n)
     s = split(x, n)
     forces = [quaternion.rotate(R, ca.vertcat(0, 0, u[4 * i])) for i, R in enumerate(s.attitudes)]
-    v_dot, w_dots = accelerations(p, s.links, s.spins, forces)
-    inertia, parts = ca.vertcat(p.Jx, p.Jy, p.Jz), [s.v, v_dot]
+    v_dot, w_dots = accelerations(params, s.links, s.spins, forces)
+    inertia, parts = ca.vertcat(params.Jx, params.Jy, params.Jz), [s.v, v_dot]
     for i, (R, omega) in enumerate(zip(s.attitudes, s.omegas)):
+        # J Omega' = M - Omega x J Omega
         moment = u[4 * i + 1 : 4 * i + 4] - ca.cross(omega, inertia * omega)
         parts += [quaternion.rotate(R, omega), moment / inertia]
     for q, w, w_dot in zip(s.links, s.spins, w_dots):
@@ -81,21 +82,25 @@ def quadrotor_payload_field(
 
 
 def accelerations(
-    p: QuadrotorPayloadParameters,
+    params: QuadrotorPayloadParameters,
     links: Sequence[ca.SX],
     spins: Sequence[ca.SX],
     forces: Sequence[ca.SX],
 ) -> tuple[ca.SX, list[ca.SX]]:
-    """v' (3) and w_i' (n of 3) for world forces f_i (3) on the quadrotors, in expressions: see
-    `quadrotor_payload_continuous.accelerations` for the equations [celledoni2021 (37), (38)].
+    """Expressions for v' (3) and w_i' (n of 3), with forces f_i (3) on the quadrotors, in the
+    world frame. `quadrotor_payload_continuous.accelerations` contains the equations
+    [celledoni2021 (37), (38)].
     """
-    m, mass, along = p.quadrotor_mass, p.payload_mass * ca.SX.eye(3), ca.SX(3, 1)
-    for q, w, force, l in zip(links, spins, forces, p.lengths):
+    m, mass, along = params.quadrotor_mass, params.payload_mass * ca.SX.eye(3), ca.SX(3, 1)
+    for q, w, force, l in zip(links, spins, forces, params.lengths):
+        # Mq (v' + g e3) = sum q_i (q_i . f_i + m_i l_i |w_i|^2)
         mass += m * q @ q.T
         along += q * (ca.dot(q, force) + m * l * ca.sumsqr(w))
     proper = ca.solve(mass, along)
-    w_dots = [ca.cross(q, force / m - proper) / l for q, force, l in zip(links, forces, p.lengths)]
-    return proper - p.g * E3, w_dots
+    w_dots = [
+        ca.cross(q, force / m - proper) / l for q, force, l in zip(links, forces, params.lengths)
+    ]
+    return proper - params.g * E3, w_dots
 
 
 def _action(n: int) -> ProductAction:

@@ -16,8 +16,9 @@ from nh_control.numerics.expressions import Vector
 
 
 def check_inertias(owner: str, principal: Vector) -> None:
-    """Raises ValueError unless a body can have these principal inertias (3)."""
+    """Raises ValueError if the principal inertias (3) are impossible for a body."""
     largest = max(principal)
+    # triangle inequality J3 <= J1 + J2
     if min(principal) <= 0 or 2 * largest > sum(principal):
         raise ValueError(
             f"{owner}: the largest inertia {largest:g} must not exceed the sum of the others, and "
@@ -27,7 +28,7 @@ def check_inertias(owner: str, principal: Vector) -> None:
 
 @dataclass(frozen=True)
 class RigidBodyParameters(Parameters):
-    """Principal inertias, each below the sum of the others."""
+    """Principal inertias. Each is less than the sum of the other two."""
 
     Jx: float = parameter(1.0, "kg m^2", "inertia about x")
     Jy: float = parameter(2.0, "kg m^2", "inertia about y")
@@ -40,7 +41,7 @@ class RigidBodyParameters(Parameters):
 
 @dataclass(frozen=True)
 class HeavyTopParameters(Parameters):
-    """A rigid body about a fixed point; defaults of [celledoni2021 4]."""
+    """A rigid body that rotates about a fixed point. The defaults are from [celledoni2021 4]."""
 
     M: float = parameter(15.0, "kg", "mass")
     l: float = parameter(2.0, "m", "distance of the center of mass from the fixed point")
@@ -61,16 +62,17 @@ class HeavyTopParameters(Parameters):
 def rigid_body(
     parameters: RigidBodyParameters = RigidBodyParameters(), retraction: str = "exp"
 ) -> System:
-    """Rigid body about its center of mass with q a unit quaternion (w, x, y, z),
-    `L = omega^T J omega / 2`, body angular velocity omega; inputs are body torques (N m).
+    """A rigid body that rotates about its center of mass. q is a unit quaternion (w, x, y, z), and
+    `L = omega^T J omega / 2` with the body angular velocity omega. The inputs are body torques
+    (N m).
     """
     return System(
         name="rigid_body",
         space=SO3(retraction=retraction),
-        lagrangian=lambda q, v, p: _spin(v, p),
+        lagrangian=lambda q, v, params: _spin(v, params),
         inputs=("torque_x", "torque_y", "torque_z"),
         input_units=("N m",) * 3,
-        force=lambda q, v, u, p: u,
+        force=lambda q, v, u, params: u,
         parameters=parameters,
     )
 
@@ -78,19 +80,20 @@ def rigid_body(
 def heavy_top(
     parameters: HeavyTopParameters = HeavyTopParameters(), retraction: str = "exp"
 ) -> System:
-    """Top about a fixed point, z up: `L = omega^T J omega / 2 - M g l (R chi)_z` [celledoni2021
-    4]; no inputs.
+    """A top that rotates about a fixed point, with z up and
+    `L = omega^T J omega / 2 - M g l (R chi)_z` [celledoni2021 4]. There are no inputs.
     """
     return System(
         name="heavy_top",
         space=SO3(retraction=retraction),
-        lagrangian=lambda q, v, p: (
-            _spin(v, p) - p.M * p.g * p.l * quaternion.rotate(q, ca.vertcat(*p.chi))[2]
+        lagrangian=lambda q, v, params: (
+            _spin(v, params)
+            - params.M * params.g * params.l * quaternion.rotate(q, ca.vertcat(*params.chi))[2]
         ),
         parameters=parameters,
     )
 
 
-def _spin(omega: ca.SX, p: RigidBodyParameters | HeavyTopParameters) -> ca.SX:
-    """Energy of rotation, `omega^T J omega / 2`."""
-    return ca.dot(ca.vertcat(p.Jx, p.Jy, p.Jz), omega**2) / 2
+def _spin(omega: ca.SX, params: RigidBodyParameters | HeavyTopParameters) -> ca.SX:
+    """Rotational energy, `omega^T J omega / 2`."""
+    return ca.dot(ca.vertcat(params.Jx, params.Jy, params.Jz), omega**2) / 2

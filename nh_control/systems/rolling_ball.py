@@ -1,4 +1,4 @@
-"""A ball that rolls on a plane: Chaplygin's ball where its inertias differ."""
+"""A ball that rolls on a plane. If its inertias differ, it is Chaplygin's ball."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nh_control.systems.rigid_body import check_inertias
 
 @dataclass(frozen=True)
 class RollingBallParameters(Parameters):
-    """A ball whose center of mass is its center."""
+    """A ball with its center of mass at its center."""
 
     m: float = parameter(1.0, "kg", "mass")
     r: float = parameter(0.2, "m", "radius")
@@ -34,33 +34,39 @@ class RollingBallParameters(Parameters):
 
 
 def rolling_ball(parameters: RollingBallParameters = RollingBallParameters()) -> System:
-    """Ball with q = (unit quaternion (w, x, y, z), x, y) on the plane z = 0, body angular velocity
-    omega, `L = (omega^T J omega + m (x'^2 + y'^2)) / 2`, `x' = r Omega_y, y' = -r Omega_x` with
-    the inertial angular velocity `Omega = R(q) omega`.
+    """A ball with q = (unit quaternion (w, x, y, z), x, y) on the plane z = 0. With the body
+    angular velocity omega, `L = (omega^T J omega + m (x'^2 + y'^2)) / 2`. With the inertial
+    angular velocity `Omega = R(q) omega`, `x' = r Omega_y, y' = -r Omega_x`.
 
-    Basis: turning about the inertial axes with the rolling that follows, so rho is the inertial
-    angular momentum about the point of contact, constant without torques: Chaplygin's ball (1903),
-    as in Bloch (2003) 5.7 for equal inertias. It may spin about the vertical. Inputs: torques
-    (N m) about the body's axes. The rotation is the shape of the symmetry, of the group R^2.
+    The basis consists of rotations about the inertial axes with the corresponding rolling, so rho
+    is the inertial angular momentum about the point of contact. Without torques, rho is constant.
+    This is Chaplygin's ball (1903), which is described in Bloch (2003) 5.7 for equal inertias. The
+    ball may spin about the vertical. The inputs are torques (N m) about the body's axes. The
+    symmetry has the rotation as its shape and R^2 as its group.
     """
 
-    def rolling(p: RollingBallParameters) -> Expression:
-        return p.r * ca.vertcat(ca.horzcat(0, 1, 0), ca.horzcat(-1, 0, 0))
+    def rolling(params: RollingBallParameters) -> Expression:
+        # x' = r Omega_y, y' = -r Omega_x
+        return params.r * ca.vertcat(ca.horzcat(0, 1, 0), ca.horzcat(-1, 0, 0))
 
     return System(
         name="rolling_ball",
         space=Product(SO3(), Rn("x", "y")),
-        lagrangian=lambda q, v, p: (
-            (ca.dot(ca.vertcat(p.Jx, p.Jy, p.Jz), v[:3] ** 2) + p.m * ca.sumsqr(v[3:])) / 2
+        lagrangian=lambda q, v, params: (
+            (
+                ca.dot(ca.vertcat(params.Jx, params.Jy, params.Jz), v[:3] ** 2)
+                + params.m * ca.sumsqr(v[3:])
+            )
+            / 2
         ),
         inputs=("torque_x", "torque_y", "torque_z"),
         input_units=("N m",) * 3,
-        force=lambda q, v, u, p: ca.vertcat(u, 0, 0),
-        velocity_constraint=lambda q, p: ca.horzcat(
-            -rolling(p) @ quaternion.matrix(q[:4]), ca.SX.eye(2)
+        force=lambda q, v, u, params: ca.vertcat(u, 0, 0),
+        velocity_constraint=lambda q, params: ca.horzcat(
+            -rolling(params) @ quaternion.matrix(q[:4]), ca.SX.eye(2)
         ),
-        distribution=lambda q, p: ca.vertcat(quaternion.matrix(q[:4]).T, rolling(p)),
+        distribution=lambda q, params: ca.vertcat(quaternion.matrix(q[:4]).T, rolling(params)),
         symmetry=Symmetry(n_shape=4),
         parameters=parameters,
-        input_limits=lambda p: np.outer([p.torque_limit] * 3, [-1, 1]),
+        input_limits=lambda params: np.outer([params.torque_limit] * 3, [-1, 1]),
     )

@@ -1,7 +1,8 @@
-"""Thrust and torques of a quadrotor from its four rotors, and back."""
+"""Conversion between the thrust and torques of a quadrotor and the speeds of its four rotors."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,19 +12,31 @@ from numpy.typing import ArrayLike
 from nh_control.mechanics.parameters import Parameters, parameter
 
 LAYOUTS = {"plus": 0.0, "x": np.pi / 4}
-"""Angle (rad) of rotor 1's arm from body x, counter-clockwise seen from above; the others follow
-every 90 degrees.
+"""Angle (rad) from body x to the arm of rotor 1, counterclockwise as seen from above. The other
+arms follow every 90 degrees.
 """
+
+
+def allocation_matrix(
+    positions: np.ndarray, clockwise: Sequence[bool], drag_ratio: float
+) -> np.ndarray:
+    """Matrix (4, n) from the thrusts f of rotors at positions (n, 2) in m to (thrust, torque_x,
+    torque_y, torque_z) = `(sum f, sum y f, -sum x f, drag_ratio sum +-f)`. The sign is + for
+    rotors that turn `clockwise` (n) as seen from above.
+    """
+    x, y = np.asarray(positions, dtype=float).T
+    return np.array([np.ones(len(x)), y, -x, drag_ratio * np.where(clockwise, 1.0, -1.0)])
 
 
 @dataclass(frozen=True)
 class RotorMixing(Parameters):
-    """Rotors at distance `arm` (m), each with thrust `thrust_coefficient * speed^2` (N, rad/s) up
-    to `max_speed` and drag torque `drag_ratio` (m) times its thrust.
+    """Rotors at the distance `arm` (m) from the center. Each rotor has the thrust
+    `thrust_coefficient * speed^2` (N, rad/s) up to `max_speed`, and a drag torque of `drag_ratio`
+    (m) times its thrust.
 
-    Rotors 1 ... 4 stand counter-clockwise from the front (`layout` "plus") or the front left
-    (`layout` "x"); 1 and 3 turn clockwise seen from above, so their drag turns the body
-    counter-clockwise. Body frame x forward, y left, z up.
+    Rotors 1 ... 4 are arranged counterclockwise from the front (`layout` "plus") or the front left
+    (`layout` "x"). Rotors 1 and 3 turn clockwise as seen from above, so their drag turns the body
+    counterclockwise. In the body frame, x is forward, y is left and z is up.
     """
 
     arm: float = parameter(0.315, "m", "distance of the rotors from the center")
@@ -41,27 +54,26 @@ class RotorMixing(Parameters):
 
     @property
     def max_thrust(self) -> float:
-        """Largest thrust of one rotor in N."""
+        """Maximum thrust of one rotor in N."""
         return self.thrust_coefficient * self.max_speed**2
 
     @cached_property
     def matrix(self) -> np.ndarray:
-        """Matrix (4, 4) from rotor thrusts f to (thrust, torque_x, torque_y, torque_z):
-        `(sum f, sum y f, -sum x f, drag_ratio sum +-f)`.
-        """
+        """Matrix (4, 4) from rotor thrusts to (thrust, torques) (see `allocation_matrix`)."""
         angles = LAYOUTS[self.layout] + np.pi / 2 * np.arange(4)
-        x, y = self.arm * np.cos(angles), self.arm * np.sin(angles)
-        return np.array([np.ones(4), y, -x, self.drag_ratio * np.array([1.0, -1.0, 1.0, -1.0])])
+        positions = self.arm * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        return allocation_matrix(positions, (True, False, True, False), self.drag_ratio)
 
     def wrench(self, speeds: ArrayLike) -> np.ndarray:
-        """Thrust (N) and body torques (N m), (4), of rotor speeds (4) in rad/s."""
+        """Thrust (N) and body torques (N m), (4), for rotor speeds (4) in rad/s."""
         return self.matrix @ (self.thrust_coefficient * np.square(speeds))
 
     def speeds(self, wrench: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """Rotor speeds (4) in rad/s for thrust and torques (4), limited to what the rotors can do,
-        and which rotors were limited (4).
+        """Rotor speeds (4) in rad/s for thrust and torques (4), limited to the rotors' range, and
+        flags (4) that tell which rotors are limited.
         """
-        wanted = np.linalg.solve(self.matrix, np.asarray(wrench, dtype=float))
-        possible = np.clip(wanted, 0.0, self.max_thrust)
-        limited = ~np.isclose(possible, wanted, rtol=0.0, atol=1e-12 * self.max_thrust)
+        required = np.linalg.solve(self.matrix, np.asarray(wrench, dtype=float))
+        # rotors cannot reverse their thrust
+        possible = np.clip(required, 0.0, self.max_thrust)
+        limited = ~np.isclose(possible, required, rtol=0.0, atol=1e-12 * self.max_thrust)
         return np.sqrt(possible / self.thrust_coefficient), limited

@@ -17,9 +17,10 @@ from nh_control.systems.rigid_body import check_inertias
 
 @dataclass(frozen=True)
 class SatelliteParameters(Parameters):
-    """A small satellite with wheels in a pyramid: their axles are spread evenly around z and have
-    the angle `elevation` above the xy plane. The default arcsin(1/sqrt(3)) makes the wheels
-    equally strong in all directions; three axles would then be at right angles.
+    """A small satellite with wheels in a pyramid. The axles of the wheels are spaced evenly around
+    z at the angle `elevation` above the xy plane. With the default, arcsin(1/sqrt(3)), the wheels
+    are equally strong in all directions. With three wheels, the axles would be at right angles to
+    each other.
     """
 
     Jx: float = parameter(
@@ -53,31 +54,34 @@ class SatelliteParameters(Parameters):
         return len(self.wheel_inertias)
 
 
-def axles(p: SatelliteParameters) -> ca.SX | ca.DM:
-    """Unit vectors of the wheels' axles as columns (3, n), in the body."""
-    azimuths = np.pi / 4 + 2 * np.pi * np.arange(p.n) / p.n
-    flat, high = ca.cos(p.elevation), ca.sin(p.elevation)
+def axles(params: SatelliteParameters) -> ca.SX | ca.DM:
+    """Unit vectors along the wheels' axles as columns (3, n), in the body frame."""
+    azimuths = np.pi / 4 + 2 * np.pi * np.arange(params.n) / params.n
+    # a_i = (cos e cos phi_i, cos e sin phi_i, sin e)
+    flat, high = ca.cos(params.elevation), ca.sin(params.elevation)
     return ca.horzcat(*(ca.vertcat(flat * np.cos(a), flat * np.sin(a), high) for a in azimuths))
 
 
 def satellite(
     parameters: SatelliteParameters = SatelliteParameters(), retraction: str = "exp"
 ) -> System:
-    """Body with attitude R and n wheels at the angles theta about the axles a_i (columns of A),
-    `L = Omega^T J Omega / 2 + sum_i j_i (a_i . Omega + theta_i')^2 / 2`.
+    """A body with the attitude R and n wheels at the angles theta about the axles a_i
+    (columns of A), `L = Omega^T J Omega / 2 + sum_i j_i (a_i . Omega + theta_i')^2 / 2`.
 
-    q = (attitude, wheel angles), v = (Omega, wheel rates in the body); inputs are the motors'
-    torques (N m), each on its wheel with the reaction on the body. A wheel's momentum is
-    `h_i = j_i (a_i . Omega + theta_i')` with `h' = u`; the body's is `J Omega + A h`, the total
-    one, and `R (J Omega + A h)` is conserved whatever the motors do.
+    q = (attitude, wheel angles) and v = (Omega, wheel rates in the body). The inputs are the motor
+    torques (N m). Each torque acts on its wheel, and its reaction acts on the body. The momentum
+    of a wheel is `h_i = j_i (a_i . Omega + theta_i')` with `h' = u`. The body's momentum
+    coordinate is the total momentum `J Omega + A h`, and `R (J Omega + A h)` is conserved for all
+    motor torques.
     """
     n = parameters.n
 
-    def lagrangian(q: ca.SX, v: ca.SX, p: SatelliteParameters) -> ca.SX:
+    def lagrangian(q: ca.SX, v: ca.SX, params: SatelliteParameters) -> ca.SX:
         omega, rates = v[:3], v[3:]
-        body = ca.dot(ca.vertcat(p.Jx, p.Jy, p.Jz), omega**2) / 2
-        spin = axles(p).T @ omega + rates
-        return body + ca.dot(ca.vertcat(*p.wheel_inertias), spin**2) / 2
+        body = ca.dot(ca.vertcat(params.Jx, params.Jy, params.Jz), omega**2) / 2
+        # a_i . Omega + theta_i'
+        spin = axles(params).T @ omega + rates
+        return body + ca.dot(ca.vertcat(*params.wheel_inertias), spin**2) / 2
 
     return System(
         name=f"satellite_{n}",
@@ -85,7 +89,7 @@ def satellite(
         lagrangian=lagrangian,
         inputs=tuple(f"wheel{i + 1}_torque" for i in range(n)),
         input_units=("N m",) * n,
-        force=lambda q, v, u, p: ca.vertcat(ca.SX.zeros(3), u),
+        force=lambda q, v, u, params: ca.vertcat(ca.SX.zeros(3), u),
         parameters=parameters,
-        input_limits=lambda p: p.torque_limit * np.tile([-1.0, 1.0], (n, 1)),
+        input_limits=lambda params: params.torque_limit * np.tile([-1.0, 1.0], (n, 1)),
     )

@@ -1,4 +1,6 @@
-"""The snakeboard: a board on two steered axles, propelled by a rotor [kobilarov2010 6.2]."""
+"""The snakeboard [kobilarov2010 6.2], a board on two steered axles that is propelled by a
+rotor.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,9 @@ from nh_control.mechanics.system import System
 
 @dataclass(frozen=True)
 class SnakeboardParameters(Parameters):
-    """A board on two steered axles with a rotor; the paper gives no values.
+    """A board on two steered axles with a rotor. The paper does not state any values.
 
-    `m l^2` is the total yaw inertia of board, rotor and wheels, so `m l^2 > I` is needed.
+    `m l^2` is the total yaw inertia of the board, rotor and wheels, so it must exceed `I`.
     """
 
     m: float = parameter(1.0, "kg", "mass")
@@ -37,30 +39,34 @@ class SnakeboardParameters(Parameters):
 
 
 def snakeboard(parameters: SnakeboardParameters = SnakeboardParameters()) -> System:
-    """Snakeboard with q = (psi, phi, theta, x, y), v = (psi_dot, phi_dot, omega, v_forward,
+    """A snakeboard with q = (psi, phi, theta, x, y), v = (psi_dot, phi_dot, omega, v_forward,
     v_side), `L = v^T M v / 2`.
 
-    psi turns the rotor, phi the rear truck by +phi and the front truck by -phi; inputs are the
-    torques (N m) on both. Constraints (34) in the body frame:
-    `-l cos(phi) omega - sin(phi) v_forward + cos(phi) v_side = 0` (rear),
-    `l cos(phi) omega + sin(phi) v_forward + cos(phi) v_side = 0` (front), regular for |phi| <
-    pi/2. Basis of the admissible velocities: d/dpsi, d/dphi, e(phi) = (sin phi, -l cos phi, 0).
-    The reduced Lagrangian lacks the 1/2 in print (corrected).
+    psi is the angle of the rotor. phi turns the rear truck by +phi and the front truck by -phi.
+    The inputs are the torques (N m) on both coordinates. The constraints (34) in the body frame
+    are `-l cos(phi) omega - sin(phi) v_forward + cos(phi) v_side = 0` (rear),
+    `l cos(phi) omega + sin(phi) v_forward + cos(phi) v_side = 0` (front), regular for
+    `|phi| < pi/2`. The basis of the admissible velocities is d/dpsi, d/dphi, e(phi) =
+    (sin phi, -l cos phi, 0). The printed reduced Lagrangian lacks the factor 1/2 (corrected).
     """
 
-    def lagrangian(q: ca.SX, v: ca.SX, p: SnakeboardParameters) -> ca.SX:
-        spin = p.I * (v[0] ** 2 / 2 + v[0] * v[2]) + p.J * v[1] ** 2
-        return spin + p.m * (p.l**2 * v[2] ** 2 + v[3] ** 2 + v[4] ** 2) / 2
+    def lagrangian(q: ca.SX, v: ca.SX, params: SnakeboardParameters) -> ca.SX:
+        # I (psi' + omega)^2 / 2 without omega^2, which is in m l^2, and 2 J phi'^2 / 2
+        spin = params.I * (v[0] ** 2 / 2 + v[0] * v[2]) + params.J * v[1] ** 2
+        return spin + params.m * (params.l**2 * v[2] ** 2 + v[3] ** 2 + v[4] ** 2) / 2
 
-    def constraint(q: ca.SX, p: SnakeboardParameters) -> ca.SX:
-        s, c, l = ca.sin(q[1]), ca.cos(q[1]), p.l
+    def constraint(q: ca.SX, params: SnakeboardParameters) -> ca.SX:
+        s, c, l = ca.sin(q[1]), ca.cos(q[1]), params.l
         return ca.vertcat(ca.horzcat(0, 0, -l * c, -s, c), ca.horzcat(0, 0, l * c, s, c))
 
-    def symmetry_direction(phi: ca.SX, p: SnakeboardParameters) -> ca.SX:
-        return ca.vertcat(ca.sin(phi), -p.l * ca.cos(phi), 0)
+    def symmetry_direction(phi: ca.SX, params: SnakeboardParameters) -> ca.SX:
+        return ca.vertcat(ca.sin(phi), -params.l * ca.cos(phi), 0)
 
-    def connection(r: ca.SX, p: SnakeboardParameters) -> ca.SX:
-        turned = p.I / (p.m * p.l**2) * ca.sin(r[1]) * symmetry_direction(r[1], p)
+    def connection(r: ca.SX, params: SnakeboardParameters) -> ca.SX:
+        # the connection is (I / m l^2) sin(phi) e(phi) for psi
+        turned = (
+            params.I / (params.m * params.l**2) * ca.sin(r[1]) * symmetry_direction(r[1], params)
+        )
         return ca.horzcat(turned, ca.SX(3, 1))
 
     return System(
@@ -69,11 +75,13 @@ def snakeboard(parameters: SnakeboardParameters = SnakeboardParameters()) -> Sys
         lagrangian=lagrangian,
         inputs=("rotor_torque", "steer_torque"),
         input_units=("N m", "N m"),
-        force=lambda q, v, u, p: ca.vertcat(u, 0, 0, 0),
+        force=lambda q, v, u, params: ca.vertcat(u, 0, 0, 0),
         velocity_constraint=constraint,
-        distribution=lambda q, p: ca.diagcat(ca.SX.eye(2), symmetry_direction(q[1], p)),
+        distribution=lambda q, params: ca.diagcat(ca.SX.eye(2), symmetry_direction(q[1], params)),
         symmetry=Symmetry(n_shape=2, connection=connection),
-        domain=lambda q, p: ca.cos(q[1]),
+        domain=lambda q, params: ca.cos(q[1]),
         parameters=parameters,
-        input_limits=lambda p: np.outer([p.rotor_torque_limit, p.steer_torque_limit], [-1, 1]),
+        input_limits=lambda params: np.outer(
+            [params.rotor_torque_limit, params.steer_torque_limit], [-1, 1]
+        ),
     )

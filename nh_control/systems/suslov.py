@@ -1,4 +1,4 @@
-"""The Suslov problem: a rigid body that cannot rotate about one axis [celledoni2016 4.3]."""
+"""The Suslov problem [celledoni2016 4.3], a rigid body that cannot rotate about one axis."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from nh_control.numerics.expressions import Expression
 from nh_control.systems.rigid_body import check_inertias
 
 
-def _inertia(p: SuslovParameters) -> Expression:
+def _inertia(params: SuslovParameters) -> Expression:
     """Inertia matrix (3, 3)."""
     return ca.vertcat(
-        ca.horzcat(p.I11, 0, p.I13), ca.horzcat(0, p.I22, p.I23), ca.horzcat(p.I13, p.I23, p.I33)
+        ca.horzcat(params.I11, 0, params.I13),
+        ca.horzcat(0, params.I22, params.I23),
+        ca.horzcat(params.I13, params.I23, params.I33),
     )
 
 
 @dataclass(frozen=True)
 class SuslovParameters(Parameters):
-    """Inertia of the body in a frame with I12 = 0 whose third axis is the constrained one; the
-    paper gives no values.
+    """Inertia of the body in a frame with I12 = 0. The third axis is the constrained axis. The
+    paper does not state any values.
     """
 
     I11: float = parameter(1.0, "kg m^2", "inertia about the first axis")
@@ -41,23 +43,24 @@ class SuslovParameters(Parameters):
 
 
 def suslov(parameters: SuslovParameters = SuslovParameters()) -> System:
-    """Body about a fixed point with q a unit quaternion (w, x, y, z) and body angular velocity
-    omega, `L = omega^T I omega / 2`, `omega_z = 0` [celledoni2016 4.3].
+    """A body that rotates about a fixed point. q is a unit quaternion (w, x, y, z). With the body
+    angular velocity omega, `L = omega^T I omega / 2`, `omega_z = 0` [celledoni2016 4.3].
 
-    Basis (1, 0, 0), (0, 1, 0), so rho = (I11 omega_x, I22 omega_y). Without torques
-    `rho_1' = -omega_y s, rho_2' = omega_x s, s = I13 omega_x + I23 omega_y`: turning about the
-    axis with s = 0 is an equilibrium, stable for one sense. The rotation is reconstructed on
-    SO(3). Inputs: body torques (N m) about the free axes.
+    The basis is (1, 0, 0), (0, 1, 0), so rho = (I11 omega_x, I22 omega_y). Without torques,
+    `rho_1' = -omega_y s, rho_2' = omega_x s, s = I13 omega_x + I23 omega_y`. Rotation about the
+    axis with s = 0 is an equilibrium that is stable in one direction. The attitude is
+    reconstructed on SO(3). The inputs are body torques (N m) about the free axes.
     """
     return System(
         name="suslov",
         space=SO3(),
-        lagrangian=lambda q, v, p: v.T @ _inertia(p) @ v / 2,
+        lagrangian=lambda q, v, params: v.T @ _inertia(params) @ v / 2,
         inputs=("torque_x", "torque_y"),
         input_units=("N m", "N m"),
-        force=lambda q, v, u, p: ca.vertcat(u, 0),
-        velocity_constraint=lambda q, p: ca.horzcat(0, 0, 1),
-        distribution=lambda q, p: ca.vertcat(ca.SX.eye(2), ca.SX(1, 2)),
+        force=lambda q, v, u, params: ca.vertcat(u, 0),
+        # omega_z = 0
+        velocity_constraint=lambda q, params: ca.horzcat(0, 0, 1),
+        distribution=lambda q, params: ca.vertcat(ca.SX.eye(2), ca.SX(1, 2)),
         symmetry=Symmetry(n_shape=0),
         parameters=parameters,
     )

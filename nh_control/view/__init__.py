@@ -1,5 +1,6 @@
-"""Motions to look at: pages with scene, plots and timeline, and films."""
+"""Pages and films that show motions. A page has a scene, plots and a timeline."""
 
+from nh_control.view.pictures import StatePictures
 from nh_control.view.trajectories import (
     film_trajectory,
     result_in_a_notebook,
@@ -8,6 +9,7 @@ from nh_control.view.trajectories import (
 )
 
 __all__ = [
+    "StatePictures",
     "film_trajectory",
     "result_in_a_notebook",
     "trajectory_in_a_notebook",

@@ -1,4 +1,4 @@
-"""A motion prepared for drawing: the poses of all frames over time, and the curves beside them."""
+"""A motion prepared for drawing: the poses of all frames over time, and the curves to plot."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from nh_control.runs.intervals import Interval
 from nh_control.scenarios.visual_model import VisualModel
 
 RATE_HZ = 50.0
-"""Frames per second of a page; screens do not show more."""
+"""Number of frames per second in a page. Faster rates would not be visible on a screen."""
 
 
 @dataclass(frozen=True)
 class Poses:
-    """Poses over time of the frames `names`: `position` (N, F, 3) in m, unit quaternions `wxyz`
-    (N, F, 4) without jumps of sign.
+    """The poses over time of the frames with the given `names`: `position` (N, F, 3) in m, and
+    unit quaternions `wxyz` (N, F, 4) with signs that do not jump.
     """
 
     names: tuple[str, ...]
@@ -28,28 +28,31 @@ class Poses:
 
     @staticmethod
     def of(visual: VisualModel, parameters: Any, configurations: np.ndarray) -> Poses:
-        """The poses of the frames that the visual model draws, at configurations (N, nq)."""
+        """Return the poses of the frames that the visual model draws at configurations (N, nq)."""
         names = _drawn_frames(visual)
         rows = [visual.poses(parameters, q) for q in configurations]
         shape = len(rows), len(names)
-        position = np.array([[one[n].position for n in names] for one in rows], dtype=float)
-        matrices = np.array([[one[n].rotation for n in names] for one in rows], dtype=float)
+        position = np.array([[poses[n].position for n in names] for poses in rows], dtype=float)
+        matrices = np.array([[poses[n].rotation for n in names] for poses in rows], dtype=float)
         wxyz = np.empty((*shape, 4))
         if wxyz.size:
             xyzw = Rotation.from_matrix(matrices.reshape(-1, 3, 3)).as_quat().reshape(*shape, 4)
             wxyz = np.roll(xyzw, 1, axis=2)
+            # q and -q are the same rotation. Flip the sign after an odd number of jumps.
             turned = (wxyz[1:] * wxyz[:-1]).sum(axis=2) < 0
             wxyz[1:] *= np.where(np.cumsum(turned, axis=0) % 2, -1.0, 1.0)[..., None]
         return Poses(names, position.reshape(*shape, 3), wxyz)
 
     def track(self, name: str) -> np.ndarray:
-        """Positions of one frame, (N, 3)."""
+        """The positions (N, 3) of a single frame."""
         return self.position[:, self.names.index(name)]
 
 
 @dataclass(frozen=True)
 class Curves:
-    """Curves `values` (N, n) over time that share a unit, drawn in one plot."""
+    """Curves that are drawn in the same plot. Their `values` (N, n) over time have the same
+    unit.
+    """
 
     title: str
     unit: str
@@ -65,9 +68,9 @@ class Curves:
 
 @dataclass(frozen=True)
 class Animation:
-    """A motion prepared for drawing at the times (N) in s: the run's poses, the poses of the
-    `reference` or None, curves, `loads` (N, cables) of the cables, NaN if unknown, and the lengths
-    `arrows` (N, arrows) in m of the visual model's arrows.
+    """A motion prepared for drawing at the times (N) in s. It contains the poses of the run, the
+    poses of the `reference` (or None), curves, the `loads` (N, cables) on the cables (NaN if
+    unknown), and the lengths `arrows` (N, arrows) in m of the visual model's arrows.
     """
 
     title: str
@@ -82,16 +85,17 @@ class Animation:
 
     @property
     def load_range(self) -> tuple[float, float] | None:
-        """Loads of the cables that have the first and the last color, None without loads."""
+        """The cable loads at the ends of the color scale, or None if there are no loads."""
         known = self.loads[np.isfinite(self.loads)]
         if not len(known):
             return None
+        # Percentiles ignore rare peaks, which would use up the color scale.
         low, high = np.percentile(known, (1, 99))
         return float(low), float(high)
 
     @property
     def differs(self) -> bool:
-        """Whether the reference differs from the run anywhere."""
+        """Whether the reference differs from the run at any time."""
         if self.reference is None:
             return False
         distance = np.abs(self.run.position - self.reference.position).max(initial=0.0)
@@ -100,15 +104,18 @@ class Animation:
 
 
 def chosen_rows(times: np.ndarray, rate_hz: float) -> np.ndarray:
-    """Indices of times (N) at about a given rate, with the first and the last one."""
+    """The indices of times (N) at approximately the given rate, including the first and the
+    last.
+    """
     if len(times) < 2:
         return np.arange(len(times))
+    # Keep every n-th time, with the n that brings the rate closest to `rate_hz`.
     stride = max(1, round((len(times) - 1) / max(rate_hz * (times[-1] - times[0]), 1.0)))
     return np.unique(np.r_[0 : len(times) : stride, len(times) - 1])
 
 
 def largest_first(curves: Curves) -> Curves:
-    """The curves in the order of their ranges, the largest one first."""
+    """The curves sorted by their ranges, in descending order."""
     values = np.where(np.isfinite(curves.values), curves.values, 0.0)
     order = np.argsort(-np.ptp(values, axis=0), kind="stable")
     return Curves(
@@ -123,7 +130,7 @@ def largest_first(curves: Curves) -> Curves:
 def by_unit(
     title: str, names: Sequence[str], units: Sequence[str], values: np.ndarray, **options: Any
 ) -> list[Curves]:
-    """Curves in a plot for every unit."""
+    """The curves, with one plot for each unit."""
     return [
         largest_first(
             Curves(
@@ -139,7 +146,7 @@ def by_unit(
 
 
 def _drawn_frames(visual: VisualModel) -> tuple[str, ...]:
-    """Names of the frames with something to draw."""
+    """The names of the frames that have something to draw."""
     names = [shape.frame for shape in visual.shapes]
     names += [end for cable in visual.cables for end in (cable.start, cable.end)]
     names += [arrow.frame for arrow in visual.arrows]

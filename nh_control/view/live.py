@@ -1,4 +1,4 @@
-"""The data of a live page: its first view, and the numbers of every state of a running plant."""
+"""The data of a live page: its initial view, and each state of a running plant as numbers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from nh_control.view.sources import arrow_lengths, cable_loads, coordinate_curve
 
 NO_FORCES: Mapping[str, np.ndarray] = MappingProxyType({})
 VIEWED_HZ = 10.0
-"""Frames per second of the reference from which the view is computed."""
+"""Sampling rate of the reference when the view is computed."""
 
 
 class LiveMotion:
-    """The states of a scenario, one by one, for the module live.js of a page. Quaternions have no
-    jumps of sign from one frame to the next.
+    """The states of a scenario as frames for a page's live.js module. The signs of quaternions do
+    not jump between frames.
     """
 
     def __init__(self, scenario: Scenario, dsys: DiscreteSystem, reference: Trajectory):
@@ -36,10 +36,11 @@ class LiveMotion:
 
     @property
     def animation(self) -> Animation:
-        """The reference as an animation with the curves of the page; it determines the view."""
+        """The reference as an animation with the page's curves. It determines the view."""
         nq, dsys = self._dsys.system.space.nq, self._dsys
         rows = chosen_rows(self._reference.times, VIEWED_HZ)
         states, steps = self._reference.states[rows], self._reference.inputs
+        # Inputs belong to steps, so the last input is repeated at the last node.
         inputs = np.vstack([steps, steps[-1:]])[rows]
         watched = [
             self._watched(x[:nq], dsys.velocity(x), dict(zip(dsys.inputs, u)))
@@ -70,13 +71,15 @@ class LiveMotion:
         of_one_time: bool = True,
         forces: Mapping[str, np.ndarray] = NO_FORCES,
     ) -> dict[str, Any]:
-        """Numbers for JSON of a configuration q (nq), the velocity v (nw) if it is known, the
-        target (nq), inputs by name, and the known forces (3, N) of contacts by name. Unknown
-        numbers are null, such as the error if configuration and target are of different times.
+        """A frame for JSON, computed from a configuration q (nq), the velocity v (nw) if it is
+        known, the target (nq), the inputs by name, and the known contact forces (3) in N by name.
+        Unknown numbers are null. For example, the error is unknown if the configuration and the
+        target belong to different times.
         """
         visual = self._visual
-        given = {name: np.array([value]) for name, value in inputs.items()}
+        input_rows = {name: np.array([value]) for name, value in inputs.items()}
         watched = self._watched(q, v, inputs)[None]
+        # Errors between different times would be misleading, so they are NaN, which becomes null.
         compared = target if of_one_time else np.full_like(target, np.nan)
         curves = self._curves(q, v, compared, inputs, forces, watched)
         contacts = self._contacts(q[None], forces)
@@ -85,12 +88,12 @@ class LiveMotion:
             "run": self._placed("run", q, contacts),
             "reference": self._placed("reference", target, contacts),
             "loads": _plain(cable_loads(visual, self._scenario.monitor, watched, 1)),
-            "arrowLengths": _plain(self._arrow_lengths(given, contacts)),
-            "curves": [_plain(one.values) for one in curves],
+            "arrowLengths": _plain(self._arrow_lengths(input_rows, contacts)),
+            "curves": [_plain(curve.values) for curve in curves],
         }
 
     def _contacts(self, q: np.ndarray, forces: Mapping[str, np.ndarray]) -> ContactArrows:
-        """The arrows of contacts at configurations q (N, nq) under forces by name."""
+        """The arrows for contacts at configurations q (N, nq) with the given forces by name."""
         names = self._places.names
         shape = len(q), len(names), 3
         positions = np.reshape([list(self._places(row).values()) for row in q], shape)
@@ -100,16 +103,20 @@ class LiveMotion:
     def _arrow_lengths(
         self, inputs: Mapping[str, np.ndarray], contacts: ContactArrows
     ) -> np.ndarray:
-        """Lengths (N, arrows) in m of the arrows of inputs (N) by name, and of contacts."""
+        """The lengths (N, arrows) in m of the arrows for the inputs (N) by name and for the
+        contacts.
+        """
+        # The scale is the same for the whole run, so lengths can be compared over time.
         size = self._force_scale * np.linalg.norm(contacts.forces, axis=2)
         return np.hstack([arrow_lengths(self._visual, inputs, len(size)), size])
 
     def _placed(self, part: str, q: np.ndarray, contacts: ContactArrows) -> list[float | None]:
-        """Positions and quaternions of all frames, those of contacts at the end."""
+        """The positions and quaternions of all frames. The frames of contacts come last."""
         poses = Poses.of(self._visual, self._scenario.parameters, q[None])
         poses = contacts.with_frames(poses)
         wxyz = poses.wxyz[0]
         last = self._last.get(part, wxyz)
+        # Choose the sign of each quaternion that is closer to the previous frame.
         wxyz = self._last[part] = np.where((wxyz * last).sum(axis=1)[:, None] < 0, -wxyz, wxyz)
         return _plain(np.hstack([poses.position[0], wxyz]))
 
@@ -122,13 +129,13 @@ class LiveMotion:
         forces: Mapping[str, np.ndarray],
         watched: np.ndarray,
     ) -> list[Curves]:
-        """All curves with their values for one state (1, n), always in the same order."""
+        """All curves with their values (1, n) for a single state, always in the same order."""
         scenario, dsys = self._scenario, self._dsys
         space, monitor = dsys.system.space, scenario.monitor
-        given = np.array([[inputs.get(name, np.nan) for name in dsys.inputs]])
+        u = np.array([[inputs.get(name, np.nan) for name in dsys.inputs]])
         energy = np.nan if v is None else dsys.energy(dsys.state(q, v))
         curves = error_curves(scenario, space, q[None], target[None], whole=True)
-        curves += by_unit("input", dsys.inputs, self._units, given)
+        curves += by_unit("input", dsys.inputs, self._units, u)
         if monitor is not None:
             curves.append(Curves(monitor.title, monitor.unit, tuple(monitor.names), watched))
         if names := self._places.names:
@@ -140,7 +147,9 @@ class LiveMotion:
     def _watched(
         self, q: np.ndarray, v: np.ndarray | None, inputs: Mapping[str, float]
     ) -> np.ndarray:
-        """Values of the monitor, NaN without the velocity or an input."""
+        """The values of the monitored output, which are NaN if the velocity or an input is
+        unknown.
+        """
         if self._scenario.monitor is None:
             return np.zeros(0)
         u = [inputs.get(name) for name in self._dsys.inputs]
@@ -148,6 +157,6 @@ class LiveMotion:
 
 
 def _plain(values: np.ndarray) -> list[float | None]:
-    """Numbers for JSON, None where they are not finite."""
+    """The numbers for JSON. Numbers that are not finite become None."""
     flat = np.asarray(values, dtype=float).ravel()
     return [x if finite else None for x, finite in zip(flat.tolist(), np.isfinite(flat).tolist())]

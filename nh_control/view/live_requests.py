@@ -1,4 +1,4 @@
-"""Requests of a live page, parsed from bytes that anybody may have sent."""
+"""Requests from a live page, parsed from bytes that may come from anyone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 LARGEST = 4096
-"""Largest number of bytes of a request."""
+"""Maximum number of bytes in a request."""
 Vector = tuple[float, float, float]
 FIELDS: dict[str, tuple[str, ...]] = {
     "pause": ("on",),
@@ -19,17 +19,18 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "pull": ("target", "force"),
     "change": ("parameter", "value"),
 }
-"""Requests by name, each with its fields."""
+"""The names of the requests, with their fields."""
 
 
 class RequestError(ValueError):
-    """A request that cannot be read; the message says what was expected."""
+    """A request is invalid. The message says what was expected."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request: its name; whether a pause or the armed time begins or ends; the position (3) in m
-    of a goal; a target that is pulled, with the force (3) in N; a parameter and its value as text.
+class ViewRequest:
+    """A request with its name and fields. The fields are: whether a pause or the armed state
+    begins or ends (`on`); the position (3) in m of a goal; a target and the force (3) in N that
+    pulls it; or a parameter and its value as text.
     """
 
     name: str
@@ -41,46 +42,49 @@ class Asked:
     value: str = ""
 
 
-def parsed(body: bytes) -> Asked:
-    """Parse a request in JSON, `{"name": "goal", "position": [1, 0, 1.5]}`.
+def parsed(body: bytes) -> ViewRequest:
+    """Parse a JSON request, such as `{"name": "goal", "position": [1, 0, 1.5]}`.
 
-    Raises RequestError for anything else: unknown, missing and repeated fields, numbers that are
-    not finite, true and false as numbers.
+    Raises RequestError for anything else, including unknown, missing or repeated fields, numbers
+    that are not finite, and Boolean values in place of numbers.
     """
     try:
-        given = json.loads(
+        fields = json.loads(
             body.decode("utf-8"), parse_constant=_no_number, object_pairs_hook=_once
         )
     except (ValueError, RecursionError) as error:
         raise RequestError(f"expected a request in JSON: {error}") from error
-    if not isinstance(given, dict):
+    if not isinstance(fields, dict):
         raise RequestError("expected an object with a name")
-    name = given.pop("name", None)
-    fields = FIELDS.get(name) if isinstance(name, str) else None
-    if fields is None:
+    name = fields.pop("name", None)
+    known = FIELDS.get(name) if isinstance(name, str) else None
+    if known is None:
         raise RequestError(f"expected one of {', '.join(FIELDS)} as name")
-    if set(given) != set(fields):
-        raise RequestError(f"{name}: expected {', '.join(fields) or 'nothing'} besides the name")
-    if "on" in given and not isinstance(given["on"], bool):
+    # Both missing and unknown fields are refused.
+    if set(fields) != set(known):
+        raise RequestError(f"{name}: expected {', '.join(known) or 'nothing'} besides the name")
+    if "on" in fields and not isinstance(fields["on"], bool):
         raise RequestError(f"{name}: expected true or false as on")
     for field in ("position", "force"):
-        if field in given:
-            given[field] = _vector(name, field, given[field])
+        if field in fields:
+            fields[field] = _vector(name, field, fields[field])
     for field in ("target", "parameter", "value"):
-        if field in given and not (isinstance(given[field], str) and given[field].isprintable()):
+        text = fields.get(field, "")
+        if not (isinstance(text, str) and text.isprintable()):
             raise RequestError(f"{name}: expected a line of text as {field}")
-    return Asked(name, **given)
+    return ViewRequest(name, **fields)
 
 
-def _vector(name: str, field: str, given: Any) -> Vector:
-    """Three finite numbers."""
+def _vector(name: str, field: str, value: Any) -> Vector:
+    """Return three finite numbers. Raises RequestError for anything else."""
     expected = f"{name}: expected three finite numbers as {field}"
-    if not isinstance(given, list) or len(given) != 3:
+    if not isinstance(value, list) or len(value) != 3:
         raise RequestError(expected)
-    if not all(type(number) in (int, float) for number in given):
+    # Check `type` instead of `isinstance`, because bool is a subclass of int.
+    if not all(type(number) in (int, float) for number in value):
         raise RequestError(expected)
     try:
-        x, y, z = (float(number) for number in given)
+        x, y, z = (float(number) for number in value)
     except OverflowError:
         raise RequestError(expected) from None
     if not all(map(math.isfinite, (x, y, z))):
@@ -93,7 +97,7 @@ def _no_number(text: str) -> float:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A dictionary of the pairs; raises ValueError for a repeated name."""
+    """Return a dictionary of the pairs. Raises RequestError for a repeated name."""
     entries = dict(pairs)
     if len(entries) < len(pairs):
         raise RequestError("expected every name once")

@@ -1,8 +1,9 @@
-"""The server of a live page, in a thread of its own: the page, a stream of states, and requests of
-users that have opened the address with its token. By default it listens on this machine only.
+"""The server of a live page, which runs in a separate thread. It serves the page and a stream of
+states, and it accepts requests from users who opened the address that contains its token. By
+default it only accepts connections from this machine.
 
-Browsers do not delay anyone: each has a short queue, in which the newest message replaces the
-oldest one, and the connection of a browser that does not read for a while is closed.
+Slow browsers do not delay anyone. Each browser has a short queue, in which a new message replaces
+the oldest one. If a browser stops reading, its connection is closed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nh_control.view.live_requests import LARGEST, Asked, RequestError, parsed
+from nh_control.view.live_requests import LARGEST, RequestError, ViewRequest, parsed
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -26,14 +27,16 @@ Handler = Callable[[Any], Awaitable[Any]]
 HERE = "127.0.0.1"
 COOKIE = "nh_control_view"
 QUEUE = 2
-"""Number of messages that wait for a browser; further ones replace them."""
+"""Maximum number of messages that wait for a browser. Newer messages replace older ones."""
 SEND_S, ALIVE_S, END_S = 5.0, 10.0, 2.0
-"""Time (s) that a browser has to take a message, to answer a ping, and to close."""
+"""Times (s) that a browser has to receive a message, to answer a ping, and to close."""
 BUFFER = 65536
-"""Largest number of sent bytes that a browser has not read: its page must not lag far behind."""
+"""Maximum number of bytes that a browser has not read yet. This limits how far its page lags
+behind.
+"""
 BROWSERS = 16
 WAITING = 8
-"""Largest number of waiting requests."""
+"""Maximum number of waiting requests."""
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "frame-ancestors 'none'",
@@ -41,15 +44,15 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-OPEN_THE_ADDRESS = "Open the address that the view has printed, with its token."
+OPEN_THE_ADDRESS = "Open the address that the view printed, with its token."
 
 
 class ViewMissing(RuntimeError):
-    """aiohttp cannot be imported; the message says what to install."""
+    """aiohttp cannot be imported. The message says what to install."""
 
 
 def require_aiohttp() -> None:
-    """Raise ViewMissing without it."""
+    """Raise ViewMissing if aiohttp is not installed."""
     try:
         import aiohttp  # noqa: F401
     except ImportError:
@@ -60,31 +63,34 @@ def require_aiohttp() -> None:
 
 
 class Answer(NamedTuple):
-    """The answer to a request: whether it is done, and a text such as the reason of a refusal."""
+    """The answer to a request: whether it was carried out, and a text, such as the reason for a
+    refusal.
+    """
 
     done: bool
     message: str
 
 
-def only_shows(_: Asked) -> Answer:
-    """The answer of a page without requests."""
-    return Answer(False, "this page only shows what is going on")
+def only_shows(_: ViewRequest) -> Answer:
+    """The answer to any request if the page does not accept requests."""
+    return Answer(False, "this page only shows the plant")
 
 
 class LiveServer:
-    """Serves `page` on a port (0: a free one) of `host`, until `close`. `answer` answers requests
-    of the page, one after another, in a thread of its own.
+    """Serves `page` on a port (0 selects a free port) of `host` until `close` is called. `answer`
+    answers the requests from the page, one at a time, in a separate thread.
 
-    The user opens `address`; everybody who knows it can watch and send requests. `token` is the
-    token of an earlier server, so that its browsers can reconnect, or a new one.
+    The user opens `address`. Anyone who knows the address can watch and send requests. With the
+    `token` of an earlier server, that server's browsers can reconnect. By default the token is
+    new.
 
-    Raises ViewMissing without aiohttp, and OSError if it cannot listen.
+    Raises ViewMissing if aiohttp is missing, and OSError if the server cannot listen.
     """
 
     def __init__(
         self,
         page: str,
-        answer: Callable[[Asked], Answer] = only_shows,
+        answer: Callable[[ViewRequest], Answer] = only_shows,
         host: str = HERE,
         port: int = 0,
         token: str = "",
@@ -95,7 +101,7 @@ class LiveServer:
         self._listening = _listening(host, port)
         self.port: int = self._listening.getsockname()[1]
         self._newest: str | None = None
-        self._told = False
+        self._is_notified = False
         self._browsers: set[_Browser] = set()
         self._pool = ThreadPoolExecutor(1, "requests")
         self._waiting = 0
@@ -107,25 +113,27 @@ class LiveServer:
 
     @property
     def address(self) -> str:
-        """The address of the page, with the token."""
+        """The address of the page, including the token."""
         host = "localhost" if self._host in ("", "0.0.0.0", "::") else self._host
         host = f"[{host}]" if ":" in host else host
         return f"http://{host}:{self.port}/?token={self.token}"
 
     @property
     def browsers(self) -> int:
-        """Number of connected browsers."""
+        """The number of connected browsers."""
         return len(self._browsers)
 
     def send(self, text: str) -> None:
-        """Give all browsers a message, from any thread; returns at once."""
+        """Send a message to all browsers. May be called from any thread, and returns
+        immediately.
+        """
         self._newest = text
-        if not self._told:  # else the loop has yet to take the last one
-            self._told = True
+        if not self._is_notified:  # otherwise the loop is about to send the newest message
+            self._is_notified = True
             self._loop.call_soon_threadsafe(self._spread)
 
     def close(self) -> None:
-        """End all connections and the threads."""
+        """Close all connections and stop the threads."""
         self._loop.call_soon_threadsafe(self._end.set)
         self._thread.join()
         self._pool.shutdown()
@@ -163,20 +171,22 @@ class LiveServer:
             browser.leave()
         await runner.cleanup()
 
-    # who may ask --------------------------------------------------------------------------------
+    # authorization ------------------------------------------------------------------------------
 
     def _check(self, request: web.Request) -> None:
-        """Refuse requests with 403 unless they come from a page of this server that was opened
-        with the token. Opening the address sets the token as a cookie.
+        """Refuse a request with status 403 unless it comes from a page of this server that was
+        opened with the token. Opening the address sets a cookie that contains the token.
         """
         from aiohttp import web
 
+        # A wrong Host indicates DNS rebinding, and a wrong Origin indicates that the request comes
+        # from another website.
         hosts, origins = (request.headers.getall(name, []) for name in ("Host", "Origin"))
         if len(hosts) != 1 or hosts[0].lower() not in self._names(request):
-            raise web.HTTPForbidden(text="This server has another name.", headers=HEADERS)
+            raise web.HTTPForbidden(text="This is not a name of this server.", headers=HEADERS)
         needed = request.method != "GET" or request.path == "/states"
         if (origins or needed) and origins != [f"http://{hosts[0]}"]:
-            raise web.HTTPForbidden(text="Another page asks.", headers=HEADERS)
+            raise web.HTTPForbidden(text="The request comes from another page.", headers=HEADERS)
         cookie = f"{COOKIE}_{self.port}"
         if request.path == "/" and self._is_token(request.query.get("token", "")):
             opened = web.HTTPSeeOther("/", headers=HEADERS)
@@ -185,12 +195,12 @@ class LiveServer:
         if not self._is_token(request.cookies.get(cookie, "")):
             raise web.HTTPForbidden(text=OPEN_THE_ADDRESS, headers=HEADERS)
 
-    def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode("utf-8", "replace"), self.token.encode())
+    def _is_token(self, text: str) -> bool:
+        return hmac.compare_digest(text.encode("utf-8", "replace"), self.token.encode())
 
     def _names(self, request: web.Request) -> set[str]:
-        """Names by which browsers may address this server. Other names, which somebody may have
-        directed here, are refused.
+        """The names that browsers may use to address this server. Other names are refused, because
+        an attacker may have pointed them at this machine.
         """
         local = request.transport.get_extra_info("sockname") if request.transport else None
         names = {self._host, socket.gethostname()} - {"", "0.0.0.0", "::"}
@@ -200,7 +210,7 @@ class LiveServer:
         bracketed = {f"[{name}]" if ":" in name else name for name in names}
         return {f"{name}:{self.port}".lower() for name in bracketed}
 
-    # what they get ------------------------------------------------------------------------------
+    # responses ----------------------------------------------------------------------------------
 
     async def _on_page(self, _: web.Request) -> web.Response:
         from aiohttp import web
@@ -208,11 +218,11 @@ class LiveServer:
         return web.Response(text=self._page, content_type="text/html", headers=HEADERS)
 
     async def _on_states(self, request: web.Request) -> web.StreamResponse:
-        """A WebSocket of the newest messages; nothing is read from it."""
+        """Send the newest messages through a WebSocket. Messages from the browser are not read."""
         from aiohttp import WSMsgType, web
 
         if len(self._browsers) >= BROWSERS:
-            return web.Response(status=503, text=f"{BROWSERS} pages are open: close one.")
+            return web.Response(status=503, text=f"{BROWSERS} pages are open; close one of them.")
         stream = web.WebSocketResponse(
             heartbeat=ALIVE_S, compress=False, max_msg_size=LARGEST, writer_limit=1, timeout=END_S
         )
@@ -227,7 +237,7 @@ class LiveServer:
         try:
             async for message in stream:
                 if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
-                    break  # a page says nothing here
+                    break  # pages do not send messages here
         finally:
             self._browsers.discard(browser)
             sending.cancel()
@@ -236,32 +246,32 @@ class LiveServer:
         return stream
 
     async def _on_request(self, request: web.Request) -> web.Response:
-        """Have a request answered; 400 for what is none."""
+        """Answer a request. The status is 400 if the request is invalid."""
         from aiohttp import web
 
         try:
-            asked = parsed(await asyncio.wait_for(request.read(), SEND_S))
+            command = parsed(await asyncio.wait_for(request.read(), SEND_S))
         except (RequestError, web.HTTPRequestEntityTooLarge, asyncio.TimeoutError) as error:
             text = str(error) if isinstance(error, RequestError) else "Too long."
             return web.Response(status=400, text=text, headers=HEADERS)
         if self._waiting >= WAITING:
-            return web.Response(status=503, text="The last requests are not answered yet.")
+            return web.Response(status=503, text="Too many requests are waiting for an answer.")
         self._waiting += 1
         try:
-            done, message = await self._loop.run_in_executor(self._pool, self._answer, asked)
+            done, message = await self._loop.run_in_executor(self._pool, self._answer, command)
         finally:
             self._waiting -= 1
         return web.json_response({"done": done, "message": message}, headers=HEADERS)
 
     def _spread(self) -> None:
-        self._told = False
+        self._is_notified = False
         for browser in self._browsers:
             if self._newest is not None:
                 browser.put(self._newest)
 
 
 class _Browser:
-    """The way to one browser: messages that wait, the oldest one first."""
+    """The connection to a single browser, with its waiting messages, oldest first."""
 
     def __init__(self, stream: web.WebSocketResponse, transport: asyncio.BaseTransport | None):
         self._stream, self._transport = stream, transport
@@ -274,7 +284,7 @@ class _Browser:
         self._there.set()
 
     async def send(self) -> None:
-        """Send until the browser is gone, or takes nothing."""
+        """Send messages until the browser disconnects or stops reading."""
         try:
             while not self._stream.closed:
                 await self._there.wait()
@@ -286,21 +296,21 @@ class _Browser:
             self.leave()
 
     def leave(self) -> None:
-        """Close the connection without a message."""
+        """Close the connection without sending a closing message."""
         if isinstance(self._transport, asyncio.WriteTransport):
             self._transport.abort()
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens; raises OSError."""
+    """A socket that listens on the given host and port. Raises OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
+    listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
-        made.bind((host, port))
-        made.listen()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
+        listener.bind((host, port))
+        listener.listen()
     except (OSError, OverflowError) as error:
-        made.close()
+        listener.close()
         raise OSError(f"cannot listen on {host}, port {port}: {error}") from error
-    return made
+    return listener

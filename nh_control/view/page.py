@@ -1,5 +1,5 @@
-"""The page: one self-contained HTML file with the scene, the plots and the timeline of an
-animation, drawn by the modules in page/ (WebGL 2, no request to any host).
+"""The page: a self-contained HTML file with the scene, the plots and the timeline of an animation.
+The modules in page/ draw it with WebGL 2 and do not send requests to any host.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from nh_control.view.camera import FIELD, SUN, first_view
 
 PAGE = Path(__file__).parent / "page"
 MODULES = ("vectors", "renderer", "curves", "scene", "timeline", "app")
-"""The JavaScript in the order in which its modules import one another."""
+"""The JavaScript modules in import order."""
 GROUND = np.array([[[-1.0, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0]]])
 HEIGHT_PX = 520
-"""Height of a page in a notebook."""
+"""The height (px) of a page in a notebook."""
 
 
 def page(animation: Animation) -> str:
-    """The page as HTML."""
+    """The HTML of the page."""
     return filled(payload(animation), controls=_legend(animation))
 
 
 def filled(
     data: dict[str, Any], modules: tuple[str, ...] = MODULES, sources: str = "", controls: str = ""
 ) -> str:
-    """The page of these data and modules, with `controls` below its title, which may send requests
-    to `sources`.
+    """The page with the given data and modules, and with `controls` below its title. The page may
+    only send requests to `sources`.
     """
     text = (PAGE / "page.html").read_text(encoding="utf-8")
     inside = {
@@ -55,46 +55,48 @@ def filled(
 
 
 def _legend(animation: Animation) -> str:
-    """The meanings of the shades in the plots, as HTML."""
+    """The HTML of the legend for the shaded intervals in the plots."""
     return "".join(
-        f'<p class="shade" style="border-color:{one.color}">'
-        f"{html.escape(one.label)}, {one.start:g} to {one.stop:g} s</p>"
-        for one in animation.intervals
+        f'<p class="shade" style="border-color:{shade.color}">'
+        f"{html.escape(shade.label)}, {shade.start:g} to {shade.stop:g} s</p>"
+        for shade in animation.intervals
     )
 
 
 def page_of_runs(runs: Mapping[str, Animation]) -> str:
-    """The page of several animations by their names, one of which is chosen in it."""
+    """A page for several animations, with a menu from which one of them is chosen by name."""
     (_, first), *others = runs.items()
     names = "".join(f"<option>{html.escape(name)}</option>" for name in runs)
     scripts = "".join(
-        f'<script type="application/json" class="run">{_json(payload(one))}</script>'
-        for _, one in others
+        f'<script type="application/json" class="run">{_json(payload(run))}</script>'
+        for _, run in others
     )
     chooser = f'<select id="runs" aria-label="run">{names}</select>{scripts}'
     return filled(payload(first), controls=chooser + _legend(first))
 
 
 def _json(data: dict[str, Any]) -> str:
-    """Data for a script of a page."""
+    """The data as JSON for a script element in a page."""
     numbers = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    # A "</script>" in a text must not end the script element.
     return numbers.replace("<", "\\u003c")
 
 
 def in_a_notebook(animation: Animation) -> str:
-    """The page as a part of a notebook: an inline frame that loads nothing from other hosts."""
+    """The page for a notebook, as an inline frame that does not load anything from other hosts."""
     source = html.escape(page(animation), quote=True)
     style = f"width: 100%; height: {HEIGHT_PX}px; border: 1px solid #dde1e6"
     return f'<iframe srcdoc="{source}" style="{style}" title="nh_control"></iframe>'
 
 
 def payload(animation: Animation) -> dict[str, Any]:
-    """The contents of the page as JSON; numbers are packed."""
+    """The contents of the page for JSON, in which the numbers are packed."""
     visual, loads = animation.visual, animation.load_range
+    # The page refers to frames by number.
     frames = {name: i for i, name in enumerate(animation.run.names)}
     reference = animation.reference if animation.differs else None
-    own = {id(s.mesh): s for s in visual.shapes if s.mesh is not None}
-    surfaces = {key: f"mesh {i}" for i, key in enumerate(own)}
+    by_mesh = {id(s.mesh): s for s in visual.shapes if s.mesh is not None}
+    surfaces = {key: f"mesh {i}" for i, key in enumerate(by_mesh)}
     return {
         "title": animation.title,
         "frames": animation.run.names,
@@ -115,7 +117,7 @@ def payload(animation: Animation) -> dict[str, Any]:
             "ground": _surface(GROUND),
             **{
                 surfaces[key]: _surface(meshes.quadrilaterals(s.mesh), s.extents)
-                for key, s in own.items()
+                for key, s in by_mesh.items()
                 if s.mesh is not None
             },
         },
@@ -147,8 +149,9 @@ def payload(animation: Animation) -> dict[str, Any]:
 
 
 def _surface(faces: np.ndarray, extents: Sequence[float] = (1.0, 1.0, 1.0)) -> dict[str, str]:
-    """The packed surface of faces (n, 4, 3), drawn with these extents."""
+    """The packed surface with the faces (n, 4, 3), which is drawn with the given extents."""
     corners, triangles = meshes.shaded(faces * extents)
+    # Positions scale with the extents, and normals with their inverse: n' ~ n / extents.
     corners[:, :3] /= extents
     corners[:, 3:] *= extents
     corners[:, 3:] /= np.maximum(np.linalg.norm(corners[:, 3:], axis=1, keepdims=True), 1e-12)
@@ -156,8 +159,8 @@ def _surface(faces: np.ndarray, extents: Sequence[float] = (1.0, 1.0, 1.0)) -> d
 
 
 def packed(values: np.ndarray) -> str:
-    """Numbers as little-endian 32-bit floats, in base64. Bytes of equal significance are stored
-    together and deflated, because they change little from one number to the next.
+    """The numbers as little-endian 32-bit floats in base64. Bytes of equal significance are stored
+    together and deflated, because they differ little from one number to the next.
     """
     flat = np.ascontiguousarray(values, dtype="<f4").ravel()
     planes = flat.view("u1").reshape(-1, 4).T.tobytes()
@@ -165,16 +168,17 @@ def packed(values: np.ndarray) -> str:
 
 
 def unpacked(text: str) -> np.ndarray:
-    """The numbers of `packed`, as the page reads them."""
+    """The numbers in a text that `packed` returned, as the page reads them."""
     planes = np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="u1")
     return np.ascontiguousarray(planes.reshape(4, -1).T).view("<f4").ravel()
 
 
 @cache
 def script(modules: tuple[str, ...] = MODULES) -> str:
-    """The modules in one script, so that the page works as a local file."""
+    """All modules in a single script, so that the page works as a local file."""
     parts = [(PAGE / f"{name}.js").read_text(encoding="utf-8") for name in modules]
     plain = [re.sub(r"^import .*\n", "", part, flags=re.M) for part in parts]
+    # In a single script the modules need no imports and exports, so these are removed.
     return re.sub(r"^export ", "", "\n".join(plain), flags=re.M)
 
 

@@ -1,4 +1,4 @@
-"""Animations from all sources: runs of scenarios, results in files, recordings, trajectories."""
+"""Animations of scenario runs, result files, recordings, and trajectories."""
 
 from __future__ import annotations
 
@@ -30,28 +30,31 @@ from nh_control.view.contacts import ContactArrows, contact_curves
 
 
 def load(path: str | Path, scenario: str = "", rate_hz: float = RATE_HZ) -> Animation:
-    """The animation of a run: a folder of `nh_control simulate` or `run`, its results.npz, or a
-    recording; `scenario` is needed if the files do not name it.
+    """The animation of a run. The path is a folder written by `nh_control simulate` or `run`, the
+    results.npz in such a folder, or a recording. `scenario` is required if the files do not
+    contain the name of the scenario.
 
-    Raises FileNotFoundError, RecordingError, UnknownName, ValueError for a file without a run.
+    Raises FileNotFoundError, RecordingError, UnknownName, and ValueError for a file without a run.
     """
     return of_stored(stored(Path(path), scenario), rate_hz)
 
 
 def of_result(result: Result, rate_hz: float = RATE_HZ) -> Animation:
-    """The animation of a run that has just been made."""
+    """The animation of a result in memory."""
     return of_stored(Stored.of(result), rate_hz)
 
 
 def of_stored(run: Stored, rate_hz: float = RATE_HZ) -> Animation:
-    """The animation of a run in files."""
+    """The animation of a stored run."""
     scenario, arrays = run.scenario, run.arrays
     rows = chosen_rows(arrays["times"], rate_hz)
     parameters = run.parameters
+    # Obstacles depend on the reference.
     visual = scenario.visual_model(parameters, run.reference)
-    system = scenario.make_system(scenario.parameters)
+    system = scenario.system
     nq = system.space.nq
     q, target = (arrays[name][rows, :nq] for name in ("states", "reference_states"))
+    # Inputs belong to steps, so the last input is repeated at the last node.
     inputs = {name: _at_nodes(arrays[name])[rows] for name in ("inputs", "reference_inputs")}
     names = [str(name) for name in arrays["input_names"]]
     monitor, watched = scenario.monitor, arrays.get("monitored")
@@ -63,6 +66,8 @@ def of_stored(run: Stored, rate_hz: float = RATE_HZ) -> Animation:
         watched = _at_nodes(watched)[rows]
         curves.append(Curves(monitor.title, monitor.unit, tuple(monitor.names), watched))
     arrows = arrow_lengths(visual, dict(zip(names, inputs["inputs"].T)), len(rows))
+    # Contact arrows need frames at their positions, in the poses of both the run and the
+    # reference.
     contacts = ContactArrows.of(arrays, rows)
     energy = np.column_stack([arrays[name][rows] for name in ("energy", "reference_energy")])
     curves.append(Curves("energy", "J", ("run", "reference"), energy))
@@ -85,8 +90,8 @@ def of_stored(run: Stored, rate_hz: float = RATE_HZ) -> Animation:
 def of_trajectory(
     trajectory: Trajectory, visual: VisualModel | None = None, rate_hz: float = RATE_HZ
 ) -> Animation:
-    """The animation of a trajectory that knows its discrete system, with the visual model of the
-    system unless another one is given. Raises ValueError for a trajectory without a system.
+    """The animation of a trajectory. By default it uses the visual model of the trajectory's
+    system. Raises ValueError for a trajectory without a discrete system.
     """
     dsys = trajectory.state_map_for("drawn")
     rows = chosen_rows(trajectory.times, rate_hz)
@@ -112,6 +117,7 @@ def of_trajectory(
         Poses.of(visual, system.parameters, q),
         None,
         tuple(curves),
+        # A trajectory has no monitored output, so the loads are unknown.
         np.full((len(rows), len(visual.cables)), np.nan),
         arrow_lengths(visual, dict(zip(dsys.inputs, inputs.T)), len(rows)),
     )
@@ -120,8 +126,8 @@ def of_trajectory(
 def error_curves(
     scenario: Scenario, space: Space, q: np.ndarray, target: np.ndarray, whole: bool = False
 ) -> list[Curves]:
-    """Parts of the tracking error of configurations (N, nq) in a plot for every unit. Parts that
-    are always 0 are left out, unless all parts are 0, or `whole` is true.
+    """The parts of the tracking error of configurations (N, nq), with a plot for each unit. Parts
+    that are always 0 are omitted unless all parts are 0 or `whole` is true.
     """
     parts: dict[str, list[error_metrics.Part]] = {}
     tracked = _tracked_only(scenario, space, q, target)
@@ -129,42 +135,44 @@ def error_curves(
         parts.setdefault(part.unit, []).append(part)
     curves = []
     for unit, group in parts.items():
+        # Live pages always need the same curves, so they keep the parts that are 0.
         same = group if whole else [part for part in group if part.values.any()] or group
         values = np.column_stack([part.values for part in same])
-        curves.append(Curves("error", unit, tuple(p.name for p in same), values, True))
+        curves.append(Curves("error", unit, tuple(part.name for part in same), values, True))
     return curves
 
 
 def _tracked_only(
     scenario: Scenario, space: Space, q: np.ndarray, target: np.ndarray
 ) -> np.ndarray:
-    """Configurations (N, nq) without the errors of coordinates that have no weight, such as turns
-    of wheels.
+    """Configurations (N, nq) without the errors in coordinates that have no weight, such as wheel
+    angles.
     """
-    kept = q.copy()
+    configurations = q.copy()
     for name, tracked in zip(space.tangent_names, scenario.tracked(space)):
         if not tracked and name in space.names:
             i = space.names.index(name)
-            kept[:, i] = target[:, i]
-    return kept
+            configurations[:, i] = target[:, i]
+    return configurations
 
 
 def _at_nodes(inputs: np.ndarray) -> np.ndarray:
-    """Values over steps (N, n) at the nodes (N + 1, n); the last one is repeated."""
+    """Extend the values in steps (N, n) to nodes (N + 1, n). The last value is repeated."""
     return np.vstack([inputs, inputs[-1:] if len(inputs) else np.zeros((1, inputs.shape[1]))])
 
 
 def _residuals(constraint: np.ndarray, rows: np.ndarray) -> list[Curves]:
-    """The largest constraint residual of the steps before the nodes."""
+    """The largest constraint residual in the step before each node."""
     if not constraint.shape[1]:
         return []
     largest = np.abs(constraint).max(axis=1)
+    # Residuals belong to steps, so node k shows the residual of the step before it.
     values = np.r_[largest[:1], largest][rows, None]
     return [Curves("constraint residual", "m", ("largest",), values, True)]
 
 
 def coordinate_curves(scenario: Scenario, space: Space, q: np.ndarray) -> list[Curves]:
-    """The coordinates in a plot for every unit; numbers of rotations and directions have none."""
+    """The coordinates, with a plot for each unit. Quaternions and directions have no unit."""
     units = error_metrics.coordinate_units(scenario, space)
     return by_unit("configuration", space.names, [units.get(n, "") for n in space.names], q)
 
@@ -172,7 +180,9 @@ def coordinate_curves(scenario: Scenario, space: Space, q: np.ndarray) -> list[C
 def cable_loads(
     visual: VisualModel, monitor: Any, watched: np.ndarray | None, n: int
 ) -> np.ndarray:
-    """Values of the monitor for the cables, (n, cables)."""
+    """The monitored values (n, cables) of the cables, which are NaN for cables without such a
+    value.
+    """
     loads = np.full((n, len(visual.cables)), np.nan)
     for i, cable in enumerate(visual.cables):
         if monitor is not None and watched is not None and cable.monitored in monitor.names:
@@ -181,6 +191,8 @@ def cable_loads(
 
 
 def arrow_lengths(visual: VisualModel, inputs: Mapping[str, np.ndarray], n: int) -> np.ndarray:
-    """Lengths (n, arrows) in m of the arrows under the inputs by name; 0 without the input."""
+    """The lengths (n, arrows) in m of the arrows for the inputs by name, which are 0 for missing
+    inputs.
+    """
     columns = [a.scale * inputs.get(a.input, np.zeros(n)) for a in visual.arrows]
     return np.column_stack(columns) if columns else np.zeros((n, 0))

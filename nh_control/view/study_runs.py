@@ -1,5 +1,5 @@
-"""Runs of a study as animations. They are made again, because a study stores only
-their numbers.
+"""Animations of the runs in a study. The runs are repeated, because a study does not store their
+motions.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from nh_control.view.animation import Animation
 from nh_control.view.sources import of_result
 
 MOST = 12
-"""Default number of runs of a page, the ones with the largest errors."""
+"""Default number of runs on a page. The runs with the largest errors are chosen."""
 RATE_HZ = 25.0
 
 
 def is_study(path: Path) -> bool:
-    """Whether a path is the folder of a study."""
+    """Whether the path is a folder that contains a study."""
     return Store.exists(path)
 
 
@@ -31,8 +31,9 @@ def load(
     chosen: Sequence[int] = (),
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Animation]:
-    """Animations of the `chosen` runs of the study in a folder, by names with the varied settings;
-    by default of the failed runs and of the MOST runs with the largest final errors, worst first.
+    """Animations of the `chosen` runs in a study's folder. The names of the animations contain the
+    varied settings. By default the MOST runs with the largest final errors are chosen, worst
+    first. Failed runs count as the worst.
 
     Raises ValueError for unknown numbers of runs, and for a study without runs.
     """
@@ -51,19 +52,20 @@ def load(
 
 
 def _worst(store: Store) -> list[int]:
-    """Numbers of the runs with the largest final errors; failures are the largest."""
+    """The numbers of the runs with the largest final errors. Failed runs have infinite errors."""
     with store:
         columns = store.columns()
     if not len(columns["run"]):
         raise ValueError(f"{store.folder} has no runs yet: nh_control study {store.folder}")
+    # Failed runs have no finite error, so they count as the worst.
     errors = np.where(np.isfinite(columns[ERROR]), columns[ERROR], np.inf)
     order = np.argsort(-errors, kind="stable")[:MOST]
     return [int(index) for index in columns["run"][order]]
 
 
 def _name(study: Study, index: int) -> str:
-    """The run's number and its varied settings."""
-    point = zip((one.name for one in study.vary), study.point(index))
+    """The name of a run, which consists of its number and its varied settings."""
+    point = zip((variation.name for variation in study.vary), study.point(index))
     parts = [f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
              for name, value in point]  # fmt: skip
     seed = study.run_seed(index)

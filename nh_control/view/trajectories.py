@@ -1,4 +1,4 @@
-"""Pages and films of trajectories and of runs, for their methods."""
+"""Pages and films of trajectories and runs, for the methods of the corresponding classes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from tempfile import mkstemp
 from typing import Any
 
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.numerics.progress import Progress
 from nh_control.runs.experiment import Result
 from nh_control.scenarios.visual_model import VisualModel
 from nh_control.view import film as films
@@ -35,15 +36,19 @@ def film_trajectory(
     trajectory: Trajectory, file: str | Path, visual: VisualModel | None, **options: Any
 ) -> Path:
     """See `Trajectory.film`."""
+    # A slow film shows more frames of the same motion.
     rate_hz = max(RATE_HZ, options.get("rate_hz", films.RATE_HZ) / options.get("speed", 1.0))
-    return films.write(of_trajectory(trajectory, visual, rate_hz), Path(file), **options)
+    animation = of_trajectory(trajectory, visual, rate_hz)
+    with Progress() as progress:
+        options.setdefault("progress", progress.counter("painting"))
+        return films.write(animation, Path(file), **options)
 
 
 def trajectory_in_a_notebook(trajectory: Trajectory) -> str:
-    """The page of a trajectory as a part of a notebook."""
+    """The page of a trajectory for a notebook."""
     return pages.in_a_notebook(of_trajectory(trajectory))
 
 
 def result_in_a_notebook(result: Result) -> str:
-    """The page of a run as a part of a notebook."""
+    """The page of a run for a notebook."""
     return pages.in_a_notebook(of_result(result))

@@ -17,7 +17,14 @@ from nh_control.geometry.spaces import SE2, Product, Rn
 from nh_control.integrators import nonholonomic_midpoint
 from nh_control.mechanics.system import System
 from nh_control.multibody import Body as Inertia
-from nh_control.scenarios import Body, Joint, Parameters, PlanarPerturbation, Scenario, parameter
+from nh_control.scenarios import (
+    Joint,
+    Parameters,
+    PlanarBody,
+    PlanarPerturbation,
+    Scenario,
+    parameter,
+)
 from nh_control.scenarios.declared_frames import FrameTree, planar, remainder, revolute
 from nh_control.scenarios.visual_model import BLUE, RUBBER, STEEL, Pose, Shape, VisualModel
 
@@ -147,7 +154,7 @@ DIFFERENTIAL_DRIVE = Scenario(
     perturbation=PlanarPerturbation(position=0.2, heading=0.2, momentum=0.1),
     perturb=perturbed,
     joints=(Joint("left_wheel_joint", "left"), Joint("right_wheel_joint", "right")),
-    body=Body("base_link", "odom"),
+    body=PlanarBody("base_link", "odom"),
     visual=visual,
     step_s=0.02,
 )

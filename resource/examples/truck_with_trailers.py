@@ -18,7 +18,7 @@ import numpy as np
 import nh_control as nh
 from nh_control.control.collocation import resample
 from nh_control.control.costs import Cost
-from nh_control.scenarios import Body, Joint, Scenario, ScenarioConstraint
+from nh_control.scenarios import Joint, PlanarBody, Scenario, ScenarioConstraint
 from nh_control.scenarios.constraints import OBSTACLES as FRAME
 from nh_control.scenarios.declared_frames import FrameTree, fixed, planar, revolute
 from nh_control.scenarios.obstacles import RED, clear_of
@@ -258,7 +258,7 @@ TRUCK_WITH_TRAILERS = Scenario(
     ),
     perturbation=Displacement(displacement=0.05),
     joints=(Joint("steer_joint", "steer"), Joint("hitch1", "first"), Joint("hitch2", "second")),
-    body=Body("base_link", "odom"),
+    body=PlanarBody("base_link", "odom"),
     visual=visual,
     step_s=0.02,
     constraints={

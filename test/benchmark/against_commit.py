@@ -19,6 +19,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from sizes import sized
@@ -59,6 +61,20 @@ def build(folder: Path) -> None:
     subprocess.run(command, cwd=folder, check=True)
 
 
+@contextmanager
+def checkout(commit: str) -> Iterator[Path]:
+    """A temporary checkout of a commit with its own native library."""
+    with tempfile.TemporaryDirectory() as scratch:
+        other = Path(scratch) / "other"
+        git = ["git", "-C", str(ROOT), "worktree"]
+        subprocess.run([*git, "add", "-q", "--detach", str(other), commit], check=True)
+        try:
+            build(other)
+            yield other
+        finally:
+            subprocess.run([*git, "remove", "--force", str(other)], check=True)
+
+
 def measure(folder: Path) -> dict[str, float]:
     """Times in us by the code in a folder."""
     done = subprocess.run(
@@ -79,15 +95,8 @@ def main() -> None:
     parser.add_argument("commit")
     parser.add_argument("--rounds", type=int, default=sized(5, 1))
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        other = Path(scratch) / "other"
-        git = ["git", "-C", str(ROOT), "worktree"]
-        subprocess.run([*git, "add", "-q", "--detach", str(other), args.commit], check=True)
-        try:
-            build(other)
-            rounds = [(measure(other), measure(ROOT)) for _ in range(args.rounds)]
-        finally:
-            subprocess.run([*git, "remove", "--force", str(other)], check=True)
+    with checkout(args.commit) as other:
+        rounds = [(measure(other), measure(ROOT)) for _ in range(args.rounds)]
     print(f"{'us':28} {args.commit[:10]:>12} {'here':>12} {'ratio':>8}")
     for name in rounds[0][0]:
         then, now = (min(r[k][name] for r in rounds) for k in range(2))

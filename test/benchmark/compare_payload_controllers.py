@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from sizes import sized
 
-from nh_control.control import Controller, LqrTracker, paths
+from nh_control.control import ControllerTracker, LqrTracker, paths
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.papers.celledoni2021_payload_control import GeometricController, GeometricGains
 from nh_control.runs.simulation import ClosedLoop, closed_loop
@@ -37,18 +37,18 @@ def papers_start(model: DiscreteSystem) -> np.ndarray:
     return model.state(q, np.zeros(model.system.space.nw))
 
 
-def controllers(model: DiscreteSystem) -> dict[str, Controller]:
+def controllers(model: DiscreteSystem) -> dict[str, LqrTracker | ControllerTracker]:
     """Return the compared controllers by title."""
     unlimited = np.tile([-np.inf, np.inf], (model.nu, 1))
     Q, R, _ = QUADROTOR_PAYLOAD.weights
+    slow = GeometricController(model, PATH, ACROSS, GeometricGains(k_R=9.0, k_O=0.9))
+    fast = GeometricController(model, PATH, ACROSS)
     return {
         "LQR": LqrTracker(model, flat_reference(model, PATH, START_PLANE), Q, R, hold=True),
-        "geometric, k_R = 9, k_O = 0.9": GeometricController(
-            model, PATH, ACROSS, GeometricGains(k_R=9.0, k_O=0.9)
-        ),
-        "geometric, k_R = 100, k_O = 3": GeometricController(model, PATH, ACROSS),
-        "geometric, k_R = 100, k_O = 3, no limits": GeometricController(
-            model, PATH, ACROSS, limits=unlimited
+        "geometric, k_R = 9, k_O = 0.9": ControllerTracker(model, slow),
+        "geometric, k_R = 100, k_O = 3": ControllerTracker(model, fast),
+        "geometric, k_R = 100, k_O = 3, no limits": ControllerTracker(
+            model, fast, limits=unlimited
         ),
     }
 
@@ -102,7 +102,7 @@ class Outcome:
         )
 
 
-def nearby_starts(model: DiscreteSystem, controller: Controller) -> float:
+def nearby_starts(model: DiscreteSystem, controller: LqrTracker | ControllerTracker) -> float:
     """Fraction of starts 1 % off the paper's in every local coordinate that end within 5 cm."""
     good = 0
     for seed in range(SEEDS):

@@ -20,9 +20,10 @@ from pathlib import Path
 TEST = Path(__file__).parents[1]
 sys.path[:0] = [str(TEST), str(TEST / "ros")]
 
-from dds_domains import reserved_domain  # noqa: E402
 from node_processes import Nodes, end_on_signals  # noqa: E402
 from sizes import sized  # noqa: E402
+
+from nh_control.runs.dds_domain import reserved_domain  # noqa: E402
 
 STEP_S = 0.004
 SHARED = {"scenario": "snakeboard", "step_s": STEP_S, "on_finish": "exit"}

@@ -5,9 +5,9 @@
 
 Both step the same bodies by the same h, from standing, without efforts; MuJoCo's contacts are soft
 points (balls of 0.1 mm), its integrators Euler and implicitfast. Both run in their own loops of
-compiled code, called once for all steps here and step by step for MuJoCo, whose call costs 0.3 us.
-"free" is this package's step of the same body without contacts. Times are processor time in us,
-the smallest of several batches.
+compiled code, called once for all steps.
+"flight" is this package's step half a meter above the ground, "free" that of the same body without
+contacts. Times are processor time in us, the smallest of several batches.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import replace
-from importlib.util import find_spec
-from pathlib import Path
 from xml.etree import ElementTree
 
 import mujoco
 import numpy as np
+from robots import urdf
 from sizes import SHORT, sized
 
 import nh_control as nh
@@ -29,33 +28,19 @@ from nh_control.numerics.compiled import wait_for_compiler
 
 H, STEPS, BATCHES = 0.001, sized(50, 5), sized(5, 2)
 FRICTION, SIZE, TINY = 0.8, 0.2, 1e-4
-UNREAD = "visual", "collision", "mimic", "dynamics", "transmission", "gazebo"
 CORNERS = np.array(np.meshgrid((-1, 1), (-1, 1), (-1, 1))).reshape(3, 8).T
-ROBOTS = {
-    "upkie": ("upkie_description", "urdf/upkie.urdf", ("left_wheel_tire", "right_wheel_tire")),
-    "jvrc1": ("jvrc_description", "urdf/jvrc1.urdf", ("L_ANKLE_P_S", "R_ANKLE_P_S")),
+FEET = {
+    "upkie": ("left_wheel_tire", "right_wheel_tire"),
+    "jvrc1": ("L_ANKLE_P_S", "R_ANKLE_P_S"),
 }
 SOLE = {"upkie": (0.05, 0.02, 0.05), "jvrc1": (0.1, 0.05, 0.1)}
 """Half lengths, half widths and depths (m) of a foot's four points in the axes of the root."""
 
 
-def urdf(name: str) -> str:
-    """The text of a robot's URDF without what one of both does not read."""
-    package, file, _ = ROBOTS[name]
-    spec = find_spec(package)
-    if spec is None or not spec.submodule_search_locations:
-        raise ModuleNotFoundError(f"No module named '{package}'")
-    root = ElementTree.parse(Path(spec.submodule_search_locations[0]) / file).getroot()
-    for parent in root.iter():
-        for child in [c for c in parent if c.tag in UNREAD]:
-            parent.remove(child)
-    return ElementTree.tostring(root, encoding="unicode")
-
-
 def points(name: str, model: Multibody) -> list[Point]:
     """Eight points under the feet, in the axes of their links where all joints are at zero."""
     found, (length, width, depth) = list[Point](), SOLE[name]
-    for foot in ROBOTS[name][2]:
+    for foot in FEET[name]:
         rotation = model.pose(model.configuration(), foot).rotation
         for x, y in ((-1, -1), (-1, 1), (1, -1), (1, 1)):
             found.append(Point(foot, tuple(rotation.T @ [x * length, y * width, -depth])))
@@ -69,7 +54,7 @@ def body(name: str) -> tuple[Multibody, list[Point], str]:
         frame = floating("box", space="SO3xR3")
         model = Multibody("box", [frame], [Body("box", 1.0, inertia=inertia)])
         return model, [Point("box", tuple(SIZE / 2 * c)) for c in CORNERS], ""
-    text = urdf(name)
+    text, _ = urdf(name)
     model = nh.load_urdf(text, "floating", space="SO3xR3")
     return model, points(name, model), text
 
@@ -129,8 +114,7 @@ def theirs(model: Multibody, text: str, at: list[Point], height: float, kind: st
     def run() -> None:
         mujoco.mj_resetData(made, data)
         data.qpos[:] = start
-        for _ in range(STEPS):
-            mujoco.mj_step(made, data)
+        mujoco.mj_step(made, data, STEPS)
 
     run()
     if not data.ncon:
@@ -138,30 +122,38 @@ def theirs(model: Multibody, text: str, at: list[Point], height: float, kind: st
     return smallest(run)
 
 
+def standing(name: str) -> dict[str, float]:
+    """Times of a step (us) of a case in contact, in flight and without contacts, and of MuJoCo's
+    integrators.
+    """
+    model, at, text = body(name)
+    contacts = tuple(
+        nh.Contact(p, nh.Corner(), FRICTION, name=f"point_{i}") for i, p in enumerate(at)
+    )
+    touching, q = replace(model, contacts=contacts), model.configuration()
+    root = model.space.names.index(f"{model.frames[0].name}_z")
+    q[root] -= min(model.point(q, p)[2] for p in at) - 1e-6
+    found, high = {"contact": ours(touching, q)}, q.copy()
+    high[root] += 0.5
+    found |= {"flight": ours(touching, high), "free": ours(model, q)}
+    return found | {k: theirs(model, text, at, q[root], k) for k in ("Euler", "implicitfast")}
+
+
 def main(cases: list[str]) -> None:
     """Print the table of some cases."""
     print(f"h = {H:g} s, {STEPS} steps; us a step")
     print(
-        f"{'':8}{'contact':>9}{'free':>9}{'Euler':>9}{'implicit':>9}{'ratio':>7}{'h / step':>10}"
+        f"{'':8}{'contact':>9}{'flight':>9}{'free':>9}{'Euler':>9}{'implicit':>9}"
+        f"{'ratio':>7}{'h / step':>10}"
     )
     for name in cases:
-        model, at, text = body(name)
-        contacts = tuple(
-            nh.Contact(p, nh.Corner(), FRICTION, name=f"point_{i}") for i, p in enumerate(at)
-        )
-        touching, q = replace(model, contacts=contacts), model.configuration()
-        root = model.space.names.index(f"{model.frames[0].name}_z")
-        q[root] -= min(model.point(q, p)[2] for p in at) - 1e-6
-        own, free = ours(touching, q), ours(model, q)
-        euler, implicit = (theirs(model, text, at, q[root], k) for k in ("Euler", "implicitfast"))
-        ratio, margin = own / min(euler, implicit), H * 1e6 / own
-        print(
-            f"{name:8}{own:9.1f}{free:9.1f}{euler:9.1f}{implicit:9.1f}{ratio:9.1f}{margin:9.1f}",
-            flush=True,
-        )
+        found = standing(name)
+        own, peers = found["contact"], (found["Euler"], found["implicitfast"])
+        times = "".join(f"{time:9.1f}" for time in found.values())
+        print(f"{name:8}{times}{own / min(peers):9.1f}{H * 1e6 / own:9.1f}", flush=True)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("cases", nargs="*", default=["box"] if SHORT else ["box", *ROBOTS])
+    parser.add_argument("cases", nargs="*", default=["box"] if SHORT else ["box", *FEET])
     main(parser.parse_args().cases)

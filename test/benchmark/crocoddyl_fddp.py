@@ -1,5 +1,7 @@
-"""Processor milliseconds of an iteration of crocoddyl's native FDDP (one thread, no limits) on the
-problems of test/optimal/swing_ups.py, by semi-implicit Euler and by RK4, as JSON.
+"""Processor milliseconds of an iteration and of a whole call of crocoddyl's native FDDP (one
+thread, no limits, from rest), its iterations and the cost that it finds, on the problems of
+test/optimal/swing_ups.py, by semi-implicit Euler and by RK4, as JSON. A call makes its shooting
+problem and its solver.
 
     python test/benchmark/crocoddyl_fddp.py NAME [URDF] [--box]
 
@@ -21,7 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-REPEATS, ITERATIONS, BOX_MOST = 3, 60, 1000
+REPEATS, ITERATIONS, BOX_MOST = 5, 60, 1000
 
 
 def chain(pin: Any, links: list[tuple]) -> Any:
@@ -49,10 +51,14 @@ CHAINS = {
 
 
 def problem(name: str, urdf: str) -> dict[str, Any]:
-    """Model, actuation, states, inputs, step, nodes and weights."""
+    """Model, actuation, states, inputs, step, nodes and weights, the last ones in parts of the
+    others.
+    """
     import crocoddyl
     import numpy as np
     import pinocchio as pin
+
+    last: Any = 5000.0
 
     if name in CHAINS:
         links, h, passive = CHAINS[name]
@@ -70,7 +76,7 @@ def problem(name: str, urdf: str) -> dict[str, Any]:
         locked = [whole.getJointId(joint) for joint in mimics]
         model = pin.buildReducedModel(whole, locked, pin.neutral(whole))
         n, h, steps = model.nv, 0.02, int(name.partition("_")[2])
-        x0, goal = np.zeros(2 * n), np.repeat([0.2, 0.0], n)
+        x0, goal, last = np.zeros(2 * n), np.repeat([0.2, 0.0], n), 1000.0
         held = pin.computeGeneralizedGravity(model, model.createData(), goal[:n])
         weights, weight_u = np.repeat([1.0, 0.1], n), np.full(n, 1e-3)
     elif name == "ur5e":
@@ -80,6 +86,7 @@ def problem(name: str, urdf: str) -> dict[str, Any]:
         goal = np.array([1.5, -1.8, 0.8, 0.5, 1.0, 1.0, *np.zeros(6)])
         held = pin.computeGeneralizedGravity(model, model.createData(), goal[:6])
         weights, weight_u, h, steps = np.repeat([1.0, 0.1], 6), np.full(6, 1e-3), 0.02, 50
+        last = 1000.0
     else:
         model = pin.Model()
         root = model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "root_joint")
@@ -90,6 +97,7 @@ def problem(name: str, urdf: str) -> dict[str, Any]:
         goal[:3], goal[5:7] = [2.0, 1.0, 1.0], np.sqrt(0.5)
         held, h, steps = np.full(4, 9.81 / 4), 0.02, 100
         weights, weight_u = np.repeat([1.0, 0.1, 0.1, 1.0], 3), np.full(4, 0.1)
+        last = np.repeat([500.0, 5000.0, 500.0, 500.0], 3)
     state = crocoddyl.StateMultibody(model)
     if name == "quadrotor":
         turns = crocoddyl.ThrusterType.CCW, crocoddyl.ThrusterType.CW
@@ -102,7 +110,7 @@ def problem(name: str, urdf: str) -> dict[str, Any]:
     else:
         actuation = crocoddyl.ActuationModelFull(state)
     given = dict(state=state, actuation=actuation, x0=x0, goal=goal, held=held, h=h)
-    return given | dict(steps=steps, weights=weights, weight_u=weight_u)
+    return given | dict(steps=steps, weights=weights, weight_u=weight_u, last=last)
 
 
 def shooting(p: dict[str, Any], kind: str) -> tuple[Any, Any]:
@@ -113,7 +121,7 @@ def shooting(p: dict[str, Any], kind: str) -> tuple[Any, Any]:
 
     def stage(last: bool) -> Any:
         costs = c.CostModelSum(state, actuation.nu)
-        weights = c.ActivationModelWeightedQuad(p["weights"] * (5000.0 if last else 1.0))
+        weights = c.ActivationModelWeightedQuad(p["weights"] * (p["last"] if last else 1.0))
         off = c.ResidualModelState(state, p["goal"], actuation.nu)
         costs.addCost("x", c.CostModelResidual(state, weights, off), 1.0)
         if not last:
@@ -132,19 +140,22 @@ def shooting(p: dict[str, Any], kind: str) -> tuple[Any, Any]:
     return made, running
 
 
-def milliseconds(name: str, urdf: str, kind: str) -> float:
-    """Of an iteration, the best of some runs."""
+def milliseconds(name: str, urdf: str, kind: str) -> tuple[float, float, int, float]:
+    """Of an iteration and of a call, the best of some runs, iterations, and the cost."""
     import crocoddyl as c
 
-    p, best = problem(name, urdf), float("inf")
-    n = p["steps"]
+    p = problem(name, urdf)
+    n, each, whole = p["steps"], [], []
     for _ in range(REPEATS):
+        begin = time.process_time()
         solver = c.SolverFDDP(shooting(p, kind)[0])
         solver.th_stop = 1e-9
-        begin = time.process_time()
+        made = time.process_time()
         solver.solve([p["x0"]] * (n + 1), [p["held"]] * n, ITERATIONS, False)
-        best = min(best, 1e3 * (time.process_time() - begin) / max(1, solver.iter))
-    return best
+        end = time.process_time()
+        each.append(1e3 * (end - made) / max(1, solver.iter))
+        whole.append(1e3 * (end - begin))
+    return min(each), min(whole), solver.iter, solver.cost
 
 
 def box(name: str, kind: str, given: dict[str, Any]) -> list[tuple[float, int, bool]]:

@@ -24,13 +24,14 @@ TEST = Path(__file__).parents[1]
 sys.path[:0] = [str(TEST), str(TEST / "ros"), str(TEST / "benchmark")]
 
 from attack import Attack  # noqa: E402
-from dds_domains import reserved_domain  # noqa: E402
 from fuzzing import Fuzzer  # noqa: E402
 from node_processes import NodeProcess, Nodes, end_on_signals  # noqa: E402
 from probe import ASK_AGAIN_S, Probe  # noqa: E402
 from sizes import sized  # noqa: E402
 from soak import resident_mb  # noqa: E402
 from test_fuzz import Right  # noqa: E402
+
+from nh_control.runs.dds_domain import reserved_domain  # noqa: E402
 
 COUNT, MINUTES, SEED = *sized((200_000, 20.0), (300, 2.0)), 2026
 SAMPLES, WARM_UP = sized(50, 5), 0.4

@@ -15,7 +15,7 @@ import argparse
 import numpy as np
 from sizes import sized
 
-from nh_control.control import Command, DisturbanceEstimate, LqrTracker
+from nh_control.control import DisturbanceEstimate, LqrTracker
 from nh_control.discrete.plant_steps import convert
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.runs.simulation import closed_loop
@@ -30,18 +30,17 @@ AXES = sized({"across": 0, "along": 1, "up": 2}, {"along": 1})
 
 
 class Knowing:
-    """A tracker whose estimate is the true gust."""
+    """A controller whose estimate is the true gust."""
 
     def __init__(self, tracker: LqrTracker, force: np.ndarray):
-        self.dsys, self.reference, self._tracker = tracker.dsys, tracker.reference, tracker
+        self.targets, self._tracker = tracker.reference.states, tracker
         self._disturbance = np.zeros((len(force), tracker.dsys.system.nrho))
         self._disturbance[:, :3] = tracker.dsys.h * force[:, :3]
 
-    def command(self, k: int, x, memory: object = None) -> Command:
-        """The tracker's command, given the gust."""
-        return self._tracker.command(
-            k, x, DisturbanceEstimate(self._disturbance[min(k, len(self._disturbance) - 1)])
-        )
+    def command(self, k: int, x: np.ndarray) -> np.ndarray:
+        """The tracker's inputs, given the gust."""
+        gust = DisturbanceEstimate(self._disturbance[min(k, len(self._disturbance) - 1)])
+        return self._tracker.command(k, x, gust).u
 
 
 def worst(plant: DiscreteSystem, tracker: LqrTracker, axis: int, known: bool = False) -> float:
@@ -60,6 +59,7 @@ def worst(plant: DiscreteSystem, tracker: LqrTracker, axis: int, known: bool = F
             convert(tracker.reference.states[0], model, plant),
             steps,
             disturbance=force,
+            model=model,
         )
         way = PATH.jets(times[: len(run.trajectory.states)])[:, 0]
         errors.append(

@@ -22,7 +22,6 @@ import numpy as np
 TEST = Path(__file__).parents[1]
 sys.path[:0] = [str(TEST), str(TEST / "ros")]
 
-from dds_domains import reserved_domain  # noqa: E402
 from node_processes import Nodes, end_on_signals  # noqa: E402
 from probe import Probe, by_step  # noqa: E402
 from sizes import sized  # noqa: E402
@@ -32,6 +31,7 @@ from trajectory_msgs.msg import JointTrajectoryPoint  # noqa: E402
 import nh_control as nh  # noqa: E402
 from nh_control import scenarios  # noqa: E402
 from nh_control.control.joint_reference import through  # noqa: E402
+from nh_control.runs.dds_domain import reserved_domain  # noqa: E402
 
 ARM = {"double_pendulum": ("nh_control", "data/double_pendulum.urdf")}
 ROBOTS = sized(
@@ -105,7 +105,7 @@ def followed(
     found = np.array([states[k].position for k in steps])
     order = [list(states[steps[0]].name).index(name) for name in way.names]
     found = found[:, order]
-    began = re.search(r"accepted: from t = ([\d.]+) s", tracker.log)
+    began = re.search(r"accepted: starts at t = ([\d.]+) s", tracker.log)
     assert began is not None, tracker.log
     times = h * steps - float(began[1])
     return times, found - way.curve()(times)[0]

@@ -24,13 +24,13 @@ from nh_control.integrators.adaptive import METHODS, AdaptiveIntegrator
 from nh_control.mechanics.lie_equations import LieEquations
 from nh_control.numerics.compiled import Functions
 from nh_control.studies.comparison import (
-    Motion,
     Reference,
     WorkPoint,
     method_table,
     seconds_at,
     timed,
 )
+from nh_control.studies.motion import InitialValueProblem
 from nh_control.systems.rigid_body import heavy_top
 
 ADAPTIVE = list(METHODS)[: sized(None, 1)]
@@ -44,10 +44,12 @@ STEP = 1e-3
 SOLVERS = sized(("DOP853", "RK45"), ("DOP853",))
 
 
-def top() -> Motion:
+def top() -> InitialValueProblem:
     """The fast top of the paper for one second: 24 revolutions."""
     system = heavy_top()
-    return Motion(system, system.space.origin, np.array([0.0, 150.0, -4.61538]), sized(1.0, 0.1))
+    return InitialValueProblem(
+        system, system.space.origin, np.array([0.0, 150.0, -4.61538]), sized(1.0, 0.1)
+    )
 
 
 MOTIONS = sized({"heavy top": top, "payload": hanging_payload}, {"heavy top": top})
@@ -71,13 +73,13 @@ def steps() -> None:
         print(f"{name:34}" + "".join(f"{cell:>14}" for cell in cells), flush=True)
 
 
-def trial_microseconds(method: str, motion: Motion) -> float:
+def trial_microseconds(method: str, motion: InitialValueProblem) -> float:
     one, x = AdaptiveIntegrator(motion.system, method), state(motion)
     seconds, run = timed(partial(one.solve, (0, 1), x, motion.u[0], max_step=STEP), REPEATS)
     return 1e6 * seconds / (run.naccepted + run.nrejected)
 
 
-def state(motion: Motion) -> np.ndarray:
+def state(motion: InitialValueProblem) -> np.ndarray:
     """Return (q, rho) of the motion's start."""
     system = motion.system
     q, v = ca.SX.sym("q", system.space.nq), ca.SX.sym("v", system.space.nw)
@@ -164,7 +166,7 @@ def diffrax_points(reference: Reference, python: str) -> list[WorkPoint]:
     ]
 
 
-def work(name: str, motion: Motion, python: str | None) -> None:
+def work(name: str, motion: InitialValueProblem, python: str | None) -> None:
     """Print the least times at which each method reaches errors; the methods alternate."""
     reference = Reference(motion)
     runs = {

@@ -31,13 +31,13 @@ import numpy as np
 TEST = Path(__file__).parents[1]
 sys.path[:0] = [str(TEST), str(TEST / "ros")]
 
-from dds_domains import reserved_domain  # noqa: E402
 from node_processes import NodeProcess, Nodes, end_on_signals  # noqa: E402
 from sizes import sized  # noqa: E402
 
 from nh_control import scenarios  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.runs import topics  # noqa: E402
+from nh_control.runs.dds_domain import reserved_domain  # noqa: E402
 
 PAYLOAD = {"quadrotor_payload": "figure_of_eight"}
 NAMES = sized({"snakeboard": "parking", **PAYLOAD}, PAYLOAD)

@@ -20,7 +20,6 @@ import numpy as np
 TEST = Path(__file__).parents[1]
 sys.path[:0] = [str(TEST), str(TEST / "ros")]
 
-from dds_domains import reserved_domain  # noqa: E402
 from nav_msgs.msg import Odometry  # noqa: E402
 from node_processes import Nodes, end_on_signals  # noqa: E402
 from probe import Probe, by_step, time_ns  # noqa: E402
@@ -30,6 +29,7 @@ from sizes import sized  # noqa: E402
 from std_srvs.srv import SetBool  # noqa: E402
 
 from nh_control import scenarios  # noqa: E402
+from nh_control.runs.dds_domain import reserved_domain  # noqa: E402
 from nh_control.runs.simulation import closed_loop  # noqa: E402
 from nh_control.scenarios import PlanarPerturbation  # noqa: E402
 

@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
+from robots import urdf
 
 from nh_control import integrators, scenarios
 from nh_control.control.rollout import rollout
@@ -28,12 +26,7 @@ from nh_control.numerics import compiled
 from nh_control.systems import quadrotor_payload, snakeboard
 from nh_control.systems.marionette import initial_configuration, marionette
 
-ROBOTS = {
-    "ur5e": ("airo_models", "arms/ur5e/ur5e.urdf", "fixed"),
-    "jvrc1": ("jvrc_description", "urdf/jvrc1.urdf", "floating"),
-}
-UNREAD = "visual", "collision", "mimic", "dynamics", "transmission", "gazebo"
-"""Elements of a URDF that are left out: the joints' friction and all that is not mechanics."""
+ROBOTS = "ur5e", "jvrc1"
 CLOSED_LOOPS = "snakeboard", "quadrotor_payload"
 STARTS = {
     "snakeboard": """
@@ -70,14 +63,10 @@ def chain(n: int) -> Multibody:
 
 def robot(name: str) -> Multibody | None:
     """A robot of ROBOTS, None where its package is not installed."""
-    package, file, base = ROBOTS[name]
-    found = find_spec(package)
-    if found is None:
+    try:
+        text, base = urdf(name)
+    except ModuleNotFoundError:
         return None
-    text = (Path(found.submodule_search_locations[0]) / file).read_text(encoding="utf-8")
-    text = re.sub(r"<\?xml.*?\?>|<!--.*?-->", "", text, flags=re.S)
-    for tag in UNREAD:
-        text = re.sub(rf"<{tag}\b[^>]*/>|<{tag}\b.*?</{tag}>", "", text, flags=re.S)
     return load_urdf(text, base, accept_any_inertia=True, space="SO3xR3")
 
 

@@ -1,11 +1,11 @@
 """Rates of messages between plant and tracker, compared with bare exchanges of two rclpy
 processes.
 
-One run alternates between: the snakeboard's plant and tracker in lock-step as fast as possible; a
-ping-pong of two bare rclpy nodes with one JointState each way; and the messages of plant and
-tracker without any computing, as messages by rclpy's executor and as bytes by the package's inbox.
-Then the plant runs in real time at 100, 200 and 500 Hz: missed steps, jitter, processor time.
-Prints percentiles over repetitions.
+One run alternates between: the snakeboard's plant and tracker in lock-step as fast as possible, in
+two processes and in one; a ping-pong of two bare rclpy nodes with one JointState each way; and the
+messages of plant and tracker without any computing, as messages by rclpy's executor and as bytes
+by the package's inbox. Then plants run in real time: missed steps, jitter, processor time. Prints
+percentiles over repetitions.
 
     python test/benchmark/node_rates.py [REPETITIONS [REPETITIONS OF REAL TIME]]
 """
@@ -17,7 +17,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -30,7 +30,6 @@ from sensor_msgs.msg import JointState
 TEST = Path(__file__).parents[1]
 sys.path[:0] = [str(TEST), str(TEST / "ros")]
 
-from dds_domains import reserved_domain  # noqa: E402
 from node_processes import NodeProcess, Nodes, end_on_signals  # noqa: E402
 from sizes import sized  # noqa: E402
 
@@ -40,6 +39,7 @@ from nh_control.ros.messages.cdr import Template, header_stamp  # noqa: E402
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
 from nh_control.ros.messages.state_reader import StateListener, StateReader  # noqa: E402
 from nh_control.ros.runtime.inbox import Inbox  # noqa: E402
+from nh_control.runs.dds_domain import reserved_domain  # noqa: E402
 
 SCENARIO = scenarios.get("snakeboard")
 STEPS, WARM_UP = sized((3000, 300), (200, 20))
@@ -47,7 +47,10 @@ STEP_S = 0.004
 """A step of which the reference has more than STEPS + WARM_UP."""
 RUN_S = sized(14.0, 3.0)
 """Of the reference, in real time."""
-RATES_HZ = sized((100, 200, 500), (100,))
+RATES_HZ = sized(
+    [("snakeboard", 100), ("snakeboard", 200), ("snakeboard", 500), ("quadrotor_payload", 1000)],
+    [("snakeboard", 100)],
+)
 END_S = 120.0
 SETTLED_S = 1.0
 """After the start, until processor time counts."""
@@ -72,6 +75,7 @@ class Executor:
         qos: int,
         raw: bool = False,
         awaited: object = None,
+        local: object = None,
     ) -> None:
         """Subscribe."""
         self._node.create_subscription(kind, topic, callback, qos, raw=raw)
@@ -167,22 +171,27 @@ def bare(role: str) -> None:
 # --- lock-step -----------------------------------------------------------------------------------
 
 
-def measured(one: NodeProcess, other: NodeProcess, told: NodeProcess, text: str, steps: int):
-    """Return round trips per second, and processor time of both processes per round trip in us,
-    from the time at which the node's log contains `told` until `one` ends; then end the other
-    node.
-    """
-    deadline, both = time.monotonic() + END_S, (one, other)
-    while text not in told.log:
-        assert time.monotonic() < deadline and told.process.poll() is None, told.log
+def wait_for(node: NodeProcess, text: str) -> None:
+    """Wait until the node's log contains a text."""
+    deadline = time.monotonic() + END_S
+    while text not in node.log:
+        assert time.monotonic() < deadline and node.process.poll() is None, node.log
         time.sleep(POLL_S)
-    before = sum(map(processor_s, both))
+
+
+def measured(one: NodeProcess, others: Sequence[NodeProcess], steps: int) -> tuple[float, float]:
+    """Return round trips per second, and processor time of all processes per round trip in us,
+    from now until `one` ends; then end the others.
+    """
+    deadline, every = time.monotonic() + END_S, (one, *others)
+    before = sum(map(processor_s, every))
     while fields(one)[0] != "Z":
         assert time.monotonic() < deadline, one.log
         time.sleep(POLL_S)
-    used = sum(map(processor_s, both)) - before
+    used = sum(map(processor_s, every)) - before
     one.wait()
-    other.kill()
+    for other in others:
+        other.kill()
     found = re.findall(r"([\d.]+) steps/s", one.log)
     assert len(found) == 1, one.log
     return float(found[0]), used / steps * 1e6
@@ -193,20 +202,29 @@ def exchange(nodes: Nodes, load: str, way: str) -> tuple[float, float]:
     here = Path(__file__)
     other = nodes.start(f"answer_{load}_{way}", script=here)
     asking = nodes.start(f"ask_{load}_{way}", script=here)
-    return measured(asking, other, asking, "begun", STEPS)
+    wait_for(asking, "begun")
+    return measured(asking, [other], STEPS)
+
+
+STEPPED = STEPS + WARM_UP
+SHARED = {"lockstep": True, "speed_factor": 0.0, "step_s": STEP_S}
+RUN = {"duration_s": STEPPED * STEP_S, "on_finish": "exit"}
 
 
 def lockstep(nodes: Nodes) -> tuple[float, float]:
     """Measure plant and tracker; the tracker starts last."""
-    steps = STEPS + WARM_UP
-    given = {"lockstep": True, "speed_factor": 0.0, "step_s": STEP_S}
-    plant = nodes.start("plant", given | {"duration_s": steps * STEP_S, "on_finish": "exit"})
-    deadline = time.monotonic() + END_S
-    while "[plant]: plant" not in plant.log:
-        assert time.monotonic() < deadline and plant.process.poll() is None, plant.log
-        time.sleep(POLL_S)
-    tracker = nodes.start("tracker", {"step_s": STEP_S})
-    return measured(plant, tracker, tracker, "[tracker]: model", steps)
+    plant = nodes.start("plant", SHARED | RUN)
+    wait_for(plant, "[plant]: plant")
+    tracker = nodes.start("tracker", SHARED)
+    wait_for(tracker, "[tracker]: model")
+    return measured(plant, [tracker], STEPPED)
+
+
+def composed(nodes: Nodes) -> tuple[float, float]:
+    """Measure plant and tracker in one process."""
+    both = nodes.start("composed", SHARED | RUN)
+    wait_for(both, "[plant]: plant")
+    return measured(both, [], STEPPED)
 
 
 def fields(node: NodeProcess) -> list[str]:
@@ -223,6 +241,7 @@ def processor_s(node: NodeProcess) -> float:
 
 KINDS: dict[str, Callable[[Nodes], tuple[float, float]]] = {
     "plant and tracker": lockstep,
+    "composed": composed,
     "ping-pong": lambda nodes: exchange(nodes, "ping", "executor"),
     "same messages": lambda nodes: exchange(nodes, "state", "executor"),
     "same messages, inbox": lambda nodes: exchange(nodes, "state", "inbox"),
@@ -250,17 +269,15 @@ def print_lockstep(nodes: Nodes, repetitions: int) -> None:
 # --- real time -----------------------------------------------------------------------------------
 
 
-def real_time(nodes: Nodes, rate_hz: int) -> list[float]:
+def real_time(nodes: Nodes, scenario: str, rate_hz: int) -> list[float]:
     """Return missed steps, the mean, 99 % quantile and largest jitter in us, and the processor
     time of plant and tracker divided by the time of the run.
     """
-    step = {"step_s": 1 / rate_hz}
+    step = {"scenario": scenario, "step_s": 1 / rate_hz}
     tracker = nodes.start("tracker", step)
     plant = nodes.start("plant", {**step, "duration_s": RUN_S, "on_finish": "exit"})
-    deadline = time.monotonic() + END_S
-    while "[tracker]: model" not in tracker.log or "[plant]: plant" not in plant.log:
-        assert time.monotonic() < deadline and plant.process.poll() is None, plant.log
-        time.sleep(0.1)
+    wait_for(tracker, "[tracker]: model")
+    wait_for(plant, "[plant]: plant")
     time.sleep(SETTLED_S)
     before, begun = [processor_s(node) for node in (plant, tracker)], time.monotonic()
     time.sleep(RUN_S - 2 * SETTLED_S)
@@ -276,14 +293,18 @@ def real_time(nodes: Nodes, rate_hz: int) -> list[float]:
 
 def print_real_time(nodes: Nodes, repetitions: int) -> None:
     """Measure and print the table of real time."""
-    print("\n| rate [Hz] | steps | missed | [%] | jitter mean [us] | p99 | max ", end="")
-    print("| plant, of a core [%] | tracker |\n|---|---|---|---|---|---|---|---|---|")
-    for rate_hz in RATES_HZ:
-        rows = np.array([real_time(nodes, rate_hz) for _ in range(repetitions)])
+    print(
+        "\n| scenario | rate [Hz] | steps | missed | [%] | jitter mean [us] | p99 | max ", end=""
+    )
+    print("| plant, of a core [%] | tracker |\n|---|---|---|---|---|---|---|---|---|---|")
+    for scenario, rate_hz in RATES_HZ:
+        rows = np.array([real_time(nodes, scenario, rate_hz) for _ in range(repetitions)])
         steps, missed = round(repetitions * RUN_S * rate_hz), rows[:, 0].sum()
         mean, p99, most, plant, tracker = np.median(rows[:, 1:], axis=0)
-        cells = f"{mean:.0f} | {p99:.0f} | {rows[:, 3].max():.0f} | {plant:.1f} | {tracker:.1f}"
-        print(f"| {rate_hz} | {steps} | {missed:.0f} | {100 * missed / steps:.3f} | {cells} |")
+        jitter = f"{mean:.0f} | {p99:.0f} | {rows[:, 3].max():.0f}"
+        share = f"{missed:.0f} | {100 * missed / steps:.3f}"
+        print(f"| {scenario} | {rate_hz} | {steps} | {share} | {jitter} ", end="")
+        print(f"| {plant:.1f} | {tracker:.1f} |", flush=True)
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 projection operator of [johnson2014], and guesses that reach the goal, in one run.
 
     python test/benchmark/optimal_control.py [NAME ...] [--guesses 10] [--mpc]
-        [--crocoddyl PYTHON] [--humanoid] [--threads N]
+        [--crocoddyl PYTHON] [--humanoid] [--calls] [--threads N]
 
 Times are milliseconds of this thread for an iteration: of the native solver alone, of
 `nh.optimize` with everything that it prepares, of `nh.collocate`, and of `method="newton"` without
@@ -11,6 +11,10 @@ limits. "reached" counts the perturbed guesses whose optimum ends within 0.1 of 
 goal, at 99 %; with --crocoddyl, the Python of an environment that has crocoddyl, the milliseconds
 of an iteration of its FDDP by RK4 and by Euler, measured next, and ours as parts of these; of the
 swing-ups also the seconds for all guesses, and those that reach the goal, of BoxFDDP and ours.
+With --calls and --crocoddyl alone whole calls from rest without limits, in milliseconds with all
+set-up: the first one of this process (with libraries that are compiled), one with other numbers,
+one with a single iteration, which is set-up but for that, one of a prepared problem, and
+crocoddyl's, with the set-up of its shooting problem.
 With --humanoid and --crocoddyl alone iterations of JVRC-1, 20 and 50 nodes; with --threads these
 by one thread and by N in turns, in wall time, and in processor time of the thread that waits for
 the others, which is what remains of an iteration where processors are idle.
@@ -86,17 +90,19 @@ def mpc_ms(p, steps: int) -> float:
     return float(np.percentile(times[1:], 99))
 
 
-def crocoddyl_ms(python: str, name: str) -> dict[str, float]:
-    """Milliseconds of an iteration of crocoddyl's FDDP by RK4 and Euler."""
+def crocoddyl_ms(python: str, name: str) -> dict[str, tuple[float, float, int, float]]:
+    """Milliseconds of an iteration and of a call of crocoddyl's FDDP by RK4 and Euler,
+    iterations, and the cost that it finds.
+    """
     from swing_ups import jvrc1_file, ur5e_file
 
     files = {"ur5e": ur5e_file, "jvrc1": jvrc1_file}
     urdf = [str(file()) for of, file in files.items() if name.startswith(of)]
     script = str(Path(__file__).with_name("crocoddyl_fddp.py"))
     one = os.environ | {"OMP_NUM_THREADS": "1"}
-    made = subprocess.run(
-        [python, script, name, *urdf], env=one, capture_output=True, text=True, check=True
-    )
+    made = subprocess.run([python, script, name, *urdf], env=one, capture_output=True, text=True)
+    if made.returncode:
+        raise RuntimeError(made.stderr)
     return json.loads(made.stdout)
 
 
@@ -133,8 +139,59 @@ def humanoid(python: str) -> None:
         p = problem(f"jvrc1_{nodes}")
         each, _ = native_ms(p, p.guess(0, 3e-4), sized(3, 1))
         text = f"  jvrc1, {nodes} nodes: {each:.3f} ms"
-        for kind, ms in crocoddyl_ms(python, f"jvrc1_{nodes}").items():
+        for kind, (ms, *_) in crocoddyl_ms(python, f"jvrc1_{nodes}").items():
             text += f", {each / ms:.2f} of {kind}'s {ms:.3f}"
+        print(text, flush=True)
+
+
+def call_ms(name: str) -> dict[str, float]:
+    """Milliseconds of whole calls from rest without limits: the first one, one with a known
+    structure, an iteration of it, one with a single iteration, and one of a prepared problem;
+    iterations, and the cost that is found.
+    """
+    from swing_ups import problem
+
+    import nh_control as nh
+    from nh_control.numerics.compiled import wait_for_compiler
+
+    def best(solve) -> tuple[float, int]:
+        times = []
+        for _ in range(sized(20, 2)):
+            begin = time.process_time()
+            found = solve()
+            times.append(1e3 * (time.process_time() - begin))
+        return min(times), len(found.history)
+
+    p = problem(name)
+    d, n, (Q, R, Qf) = p.dsys, p.steps, p.weights
+    d.prepare(hessian=True)
+    rest, goal = (
+        nh.Trajectory(d.h, np.tile(x, (n + 1, 1)), np.tile(p.held, (n, 1))) for x in (p.x0, p.goal)
+    )
+    # of velocities, as crocoddyl's
+    cost = nh.quadratic_cost(d, goal, d.h * np.diag(Q), d.h * R, np.diag(Qf))
+    begin = time.process_time()
+    found = nh.optimize(d, cost, rest, tolerance=1e-6)
+    first = 1e3 * (time.process_time() - begin)
+    wait_for_compiler()
+    known, count = best(lambda: nh.optimize(d, cost, rest, tolerance=1e-6))
+    single, _ = best(lambda: nh.optimize(d, cost, rest, max_iterations=1))
+    out = {"first": first, "known": known, "each": known / max(1, count), "single": single}
+    if hasattr(nh, "OptimalControl"):
+        control = nh.OptimalControl(d, cost, n)
+        out["prepared"], _ = best(lambda: control.solve(guess=rest, tolerance=1e-6))
+    return out | {"iterations": count, "cost": found.cost}
+
+
+def calls(python: str, names: list[str]) -> None:
+    """Milliseconds of whole calls, beside crocoddyl's."""
+    print("  problem     first   known  single prepared  iterations")
+    for name in names:
+        o = call_ms(name)
+        text = f"{name:>9} {o['first']:9.1f} {o['known']:7.2f} {o['single']:7.2f} "
+        text += f"{o['prepared']:8.2f} {o['iterations']:11d}  cost {o['cost']:.4f}"
+        for kind, (_, ms, theirs, lowest) in crocoddyl_ms(python, name).items():
+            text += f", {o['known'] / ms:.2f} of {kind}'s {ms:.2f} in {theirs} to {lowest:.4f}"
         print(text, flush=True)
 
 
@@ -180,10 +237,14 @@ def main() -> None:
     parser.add_argument("--mpc", action="store_true")
     parser.add_argument("--crocoddyl", metavar="PYTHON")
     parser.add_argument("--humanoid", action="store_true")
+    parser.add_argument("--calls", action="store_true")
     parser.add_argument("--threads", type=int, default=0)
     options = parser.parse_args()
     if options.threads:
         by_threads(options.threads)
+        return
+    if options.calls and options.crocoddyl:
+        calls(options.crocoddyl, options.names)
         return
     if options.humanoid and options.crocoddyl:
         humanoid(options.crocoddyl)
@@ -220,7 +281,7 @@ def main() -> None:
             theirs = crocoddyl_ms(options.crocoddyl, name)
             each = min(each, native_ms(p, first, sized(5, 1))[0])
             text += f"  {each:.3f} ms"
-            for kind, ms in theirs.items():
+            for kind, (ms, *_) in theirs.items():
                 text += f", {each / ms:.2f} of {kind}'s {ms:.3f}"
             if name in ("pendulum", "cart_pole", "acrobot"):
                 guesses = [p.guess(seed) for seed in range(options.guesses)]

@@ -26,8 +26,9 @@ import numpy as np
 from sizes import sized
 
 import nh_control as nh
-from nh_control.control import Command, Controller
+from nh_control.control import ControllerTracker
 from nh_control.control.closed_loop import ClosedLoopRunner, LoopRecord
+from nh_control.control.trackers import Tracker
 from nh_control.discrete.plant_steps import convert
 from nh_control.numerics.compiled import wait_for_compiler
 from nh_control.scenarios import get
@@ -69,19 +70,19 @@ class Late:
     """An `MpcTracker` whose solves are late at random in a `part` of the steps."""
 
     def __init__(self, mpc: nh.MpcTracker, part: float):
-        self.dsys, self.reference, self.hold, self.target = (
-            mpc.dsys,
-            mpc.reference,
-            True,
-            mpc.target,
-        )
         self._mpc, self._part, self._draw = mpc, part, np.random.default_rng(1)
+        self.reset()
 
-    def command(self, k: int, x: Any, memory: Any = None) -> Command:
-        """The command, by the last plan where the solve is late."""
-        if memory is not None and self._draw.random() < self._part:
-            return self._mpc.late(k, x, memory)
-        return self._mpc.command(k, x, memory)
+    def reset(self) -> None:
+        """Begin without a plan."""
+        self._plan: Any = None
+
+    def command(self, k: int, x: np.ndarray) -> np.ndarray:
+        """The inputs, by the last plan where the solve is late."""
+        is_late = self._plan is not None and self._draw.random() < self._part
+        command = (self._mpc.late if is_late else self._mpc.command)(k, x, self._plan)
+        self._plan = command.memory
+        return command.u
 
 
 def hover(h: float, **parameters: float) -> tuple[nh.DiscreteSystem, nh.Trajectory]:
@@ -109,7 +110,7 @@ def lqr(gain: float = 0.5, **parameters: float) -> nh.LqrTracker:
 
 
 def run(
-    controller: Controller,
+    controller: Tracker,
     seconds: float,
     x0: np.ndarray | None = None,
     mass: float | None = None,
@@ -157,7 +158,8 @@ def late(seconds: float) -> None:
     tracker = mpc()
     none = run(tracker, seconds, gust=(0, 4.0))
     for part in (0.0, 0.3, 0.7):
-        found = run(Late(tracker, part), seconds, gust=(0, 4.0))
+        own = ControllerTracker(tracker.dsys, Late(tracker, part), tracker.reference, hold=True)
+        found = run(own, seconds, gust=(0, 4.0))
         ratio = np.abs(found.errors).max() / np.abs(none.errors).max()
         print(f"MPC, {part:.0%} of the solves late: {found}, {ratio:.2f} of the error of none")
 
@@ -180,7 +182,7 @@ def recovery(seconds: float) -> None:
             )
 
 
-def start(controller: Controller, seed: int, swing: float, tilt: float) -> np.ndarray:
+def start(controller: Tracker, seed: int, swing: float, tilt: float) -> np.ndarray:
     """A perturbed state of rest."""
     error = PayloadPerturbation(position=0.5, swing=swing, tilt=tilt, seed=seed)
     return perturbed(controller.dsys, controller.reference.states[0], error)

@@ -24,9 +24,10 @@ from rclpy.signals import SignalHandlerOptions
 TEST = Path(__file__).parents[1]
 sys.path[:0] = [str(TEST), str(TEST / "ros")]
 
-from dds_domains import reserved_domain  # noqa: E402
 from node_processes import Nodes, end_on_signals  # noqa: E402
 from sizes import sized  # noqa: E402
+
+from nh_control.runs.dds_domain import reserved_domain  # noqa: E402
 
 PLANT = (
     "step",

@@ -24,10 +24,11 @@ import numpy as np
 TEST = Path(__file__).parents[1]
 sys.path[:0] = [str(TEST), str(TEST / "ros")]
 
-from dds_domains import reserved_domain  # noqa: E402
 from node_processes import ROOT, NodeProcess, Nodes  # noqa: E402
 from node_rates import processor_s  # noqa: E402
 from probe import Probe  # noqa: E402
+
+from nh_control.runs.dds_domain import reserved_domain  # noqa: E402
 
 FLIGHT = {"scenario": "quadrotor_payload"}
 H = 0.01

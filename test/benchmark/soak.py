@@ -22,9 +22,10 @@ import numpy as np
 TEST = Path(__file__).parents[1]
 sys.path[:0] = [str(TEST), str(TEST / "ros")]
 
-from dds_domains import reserved_domain  # noqa: E402
 from node_processes import NodeProcess, Nodes, end_on_signals  # noqa: E402
 from sizes import sized  # noqa: E402
+
+from nh_control.runs.dds_domain import reserved_domain  # noqa: E402
 
 SIMULATED_S, SAMPLE_S = sized((3600.0, 1.0), (10.0, 0.02))
 WARM_UP = 0.5

@@ -25,7 +25,15 @@ PEERS = (
     "upkie_description",
 )
 """What some need beyond the package: optional, skipped where it is missing."""
-NO_SCRIPTS = ("attack", "conftest", "measured_speed", "sizes")
+NO_SCRIPTS = (
+    "attack",
+    "conftest",
+    "measured_speed",
+    "performance_rows",
+    "pinocchio_steps",
+    "robots",
+    "sizes",
+)
 ARGUMENTS = {
     "against_commit": ["HEAD"],
     "compare_payload_controllers": ["controllers.png"],

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 
 import numpy as np
 from sizes import sized
@@ -28,12 +29,22 @@ from nh_control.numerics.compiled import wait_for_compiler
 
 STEPS = {"chain": 0.01, "tree": 0.001}
 BATCHES = sized(7, 1)
+AXES = (0.0, 1.0, 0.0), (1.0, 0.0, 0.0)
 
 
 def chain(n: int) -> Multibody:
     frames = [revolute(f"q{i}", f"q{i - 1}", "y", position=(0, 0, -1)) for i in range(1, n)]
     bodies = [Body(f"q{i}", 1.0, (0, 0, -1)) for i in range(n)]
     return Multibody(f"chain_{n}", [revolute("q0", axis="y"), *frames], bodies)
+
+
+def spatial_chain(n: int) -> Multibody:
+    """The chain with joints that turn about x and y by turns, and links with inertia."""
+    model, inertia = chain(n), (0.05, 0.05, 0.01)
+    joints = [replace(frame.joint, axis=AXES[i % 2]) for i, frame in enumerate(model.frames)]
+    frames = [replace(frame, joint=joint) for frame, joint in zip(model.frames, joints)]
+    bodies = [replace(body, inertia=inertia) for body in model.bodies]
+    return Multibody(f"spatial_chain_{n}", frames, bodies)
 
 
 def tree(n: int) -> Multibody:

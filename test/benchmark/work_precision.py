@@ -22,7 +22,7 @@ from nh_control.studies.comparison import (
     solver_precision,
     work_precision,
 )
-from nh_control.studies.motion import Motion
+from nh_control.studies.motion import InitialValueProblem
 from nh_control.systems import snakeboard
 from nh_control.systems.chaotic_quartic import (
     ChaoticQuarticParameters,
@@ -42,14 +42,14 @@ TIMED = sized(INTEGRATORS, {BASIC: INTEGRATORS[BASIC]})
 SOLVERS = sized(("DOP853", "RK45", "LSODA"), ("DOP853",))
 
 
-def moving(system, q, v, u=None) -> Motion:
+def moving(system, q, v, u=None) -> InitialValueProblem:
     """Return the motion with the admissible part of a velocity."""
     dsys = nonholonomic_midpoint(system, STEP)
     u = np.zeros(system.nu) if u is None else u
-    return Motion(system, q, dsys.velocity(dsys.state(q, v)), DURATION, u)
+    return InitialValueProblem(system, q, dsys.velocity(dsys.state(q, v)), DURATION, u)
 
 
-def board() -> Motion:
+def board() -> InitialValueProblem:
     """The board coasts in a curve while its rotor rotates and its trucks swing."""
     phi = 0.4
     across, along = -0.8 * np.sin(phi), 1.6 * np.cos(phi)
@@ -57,7 +57,7 @@ def board() -> Motion:
     return moving(snakeboard(), np.array(q), np.array(v))
 
 
-def free_payload() -> Motion:
+def free_payload() -> InitialValueProblem:
     """Payload and quadrotors rotate about one another, and the quadrotors about themselves, in
     free fall, in a falling frame without gravity.
     """
@@ -66,7 +66,7 @@ def free_payload() -> Motion:
     return moving(system, q, 0.3 * rng.normal(size=system.space.nw))
 
 
-def hanging_payload() -> Motion:
+def hanging_payload() -> InitialValueProblem:
     """The payload swings below quadrotors that rotate about their thrusts, which balance the
     weight.
     """
@@ -79,13 +79,13 @@ def hanging_payload() -> Motion:
     return moving(system, q, v, np.array([thrust, 0, 0, 0] * 2))
 
 
-def chaotic(n: int) -> Motion:
+def chaotic(n: int) -> InitialValueProblem:
     """The quartic system with n pairs of coordinates and the energy of [celledoni2016] per
     pair.
     """
     system = chaotic_quartic(ChaoticQuarticParameters(n=n))
     q, v = random_start(np.random.default_rng(0), 1.02 * n, n)
-    return Motion(system, q, v, DURATION)
+    return InitialValueProblem(system, q, v, DURATION)
 
 
 def methods() -> dict:
@@ -97,7 +97,7 @@ def methods() -> dict:
     return {BASIC: INTEGRATORS[BASIC], **sized(chosen, {})}
 
 
-def work(name: str, motion: Motion) -> None:
+def work(name: str, motion: InitialValueProblem) -> None:
     """Print the least times at which each method reaches errors; the methods alternate."""
     print(f"\n{name}: a reference of {motion.duration:g} s", flush=True)
     reference = Reference(motion)
@@ -118,7 +118,7 @@ def work(name: str, motion: Motion) -> None:
             print(f"{n:34}" + "".join(f"{1e3 * t:10.3f}" for t in times), flush=True)
 
 
-def steps(motions: dict[str, Motion], integrators: dict) -> None:
+def steps(motions: dict[str, InitialValueProblem], integrators: dict) -> None:
     """Print us per step of integrators on these motions, method by method in one run: large
     systems take minutes to compile.
     """
@@ -139,7 +139,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}")
     args = parser.parse_args()
     if unknown := {*args.parts} - {*PARTS}:
-        parser.error(f"unknown parts {sorted(unknown)}; choose of {', '.join(PARTS)}")
+        parser.error(f"unknown parts {sorted(unknown)}; choose from {', '.join(PARTS)}")
     parts = {*args.parts} or {"work", "steps"}
     if {"steps", "small"} & parts:
         steps({"snakeboard": board(), "chaotic 3": chaotic(3)}, TIMED)

@@ -44,7 +44,7 @@ def test_json_to_the_terminal_is_all_that_is_printed(capsys):
 
 def test_unknown_names_are_refused_with_the_known_ones(capsys):
     assert main(["benchmark", "pendulum"]) == 2
-    assert "'pendulum', choose of: bicycle, bicycle_turn" in capsys.readouterr().err
+    assert "'pendulum', choose from: bicycle, bicycle_turn" in capsys.readouterr().err
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path, capsys):

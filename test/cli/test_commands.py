@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import subprocess
 import sys
 import threading
 from dataclasses import replace
@@ -10,8 +11,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from command import MAIN, environment
 
-from nh_control import cli
+from nh_control import cli, scenarios
 from nh_control.cli import main
 from nh_control.command import (
     arguments,
@@ -20,7 +22,9 @@ from nh_control.command import (
     replay_run,
     run_scenario,
 )
+from nh_control.command.arguments import EXAMPLES
 from nh_control.command.interruption import Interruption
+from nh_control.command.list_scenarios import explained
 from nh_control.command.usage import UsageError, find_scenario
 from nh_control.command.values import assignment, bounded_integer, bounded_number, reader
 from nh_control.discrete.results import Conditioning, StepFailed
@@ -32,7 +36,7 @@ from nh_control.runs.experiment import Experiment
 from nh_control.runs.settings import RunSettings
 from nh_control.scenarios.urdf import DEFAULT
 from nh_control.studies.comparison import Comparison, Drift, MethodRow, WorkPoint
-from nh_control.studies.motion import Motion
+from nh_control.studies.motion import InitialValueProblem
 from nh_control.systems import pendulum
 
 
@@ -51,7 +55,7 @@ def test_compared_are_the_chosen_integrators_or_all_accurate_ones():
     chosen = compare_integrators._chosen([], INTEGRATORS)
     assert {n for n, one in INTEGRATORS.items() if one.order >= 4} < set(chosen)
     assert [n for n, one in chosen.items() if one.order < 4] == ["nonholonomic_midpoint"]
-    own = INTEGRATORS.with_own({"mine": midpoint, "midpoint": midpoint})
+    own = INTEGRATORS.with_additional({"mine": midpoint, "midpoint": midpoint})
     assert list(own) == [*INTEGRATORS, "mine"] and own["midpoint"] is INTEGRATORS["midpoint"]
     assert list(compare_integrators._chosen([], own)) == [*chosen, "mine"]
 
@@ -76,7 +80,7 @@ def test_tables_of_integrators_are_readable_at_80_columns(capsys, monkeypatch, s
 
 def test_a_comparison_is_printed_in_numbers_and_words(capsys, snapshot):
     compared = Comparison(
-        Motion(pendulum(), [0.5], [1.0], 2.0, [[2.0]]),
+        InitialValueProblem(pendulum(), [0.5], [1.0], 2.0, [[2.0]]),
         uncertainty=1e-12,
         step_s=0.05,
         work={
@@ -117,7 +121,7 @@ def test_the_overview_shows_defaults_steps_and_limits(capsys, snapshot):
 
 
 def test_scenarios_that_cannot_be_loaded_are_listed_last(monkeypatch, capsys):
-    monkeypatch.setattr(list_scenarios, "_all", lambda: ([], [UsageError("broken")]))
+    monkeypatch.setattr(list_scenarios, "_all", lambda: ({}, [UsageError("broken")]))
     assert main(["list", "--json"]) == 1
     out, err = capsys.readouterr()
     assert json.loads(out) == {} and err == "nh_control: error: broken\n"
@@ -156,10 +160,15 @@ def test_an_unreadable_recording_is_an_error_of_usage_with_a_remedy(
 ):
     assert main([command, str(tmp_path)]) == 2
     said = capsys.readouterr().err
-    assert f"{tmp_path} is no folder of `nh_control run`; for a recording add --scenario" in said
+    assert (
+        f"{tmp_path} is not a folder written by `nh_control run`; for a recording, add --scenario"
+        in said
+    )
     (tmp_path / "parameters.yaml").write_text("/**: {ros__parameters: {speed: 1}}")
     assert main([command, str(tmp_path)]) == 2
-    assert "parameters.yaml is not of a run by `nh_control run`" in capsys.readouterr().err
+    assert (
+        "parameters.yaml does not belong to a run of `nh_control run`" in capsys.readouterr().err
+    )
     assert main([command, str(tmp_path / "none"), "--scenario", "pendulum_swing_up"]) == 2
     assert capsys.readouterr().err.startswith(f"nh_control: error: {tmp_path / 'none'}: ")
     monkeypatch.setitem(sys.modules, "rosbags", None)
@@ -251,7 +260,7 @@ def test_numbers_that_are_far_away_come_without_warnings_of_numpy(far, tmp_path,
     ("options", "remedy"),
     [
         (("--view",), "needs aiohttp: pip install 'nh_control[view]'"),
-        (("--json", "--no-record"), "leave --no-record out"),
+        (("--json", "--no-record"), "omit --no-record"),
     ],
 )
 def test_what_a_run_of_nodes_lacks_is_told_first(options, remedy, monkeypatch, capsys):
@@ -384,6 +393,15 @@ def test_where_ctrl_c_is_ignored_it_stays_so(set_handler):
     assert not interruption.requested
 
 
+@pytest.mark.parametrize("name", scenarios.built_in())
+def test_every_reference_has_a_meaning_of_its_own(name):
+    meanings = list(explained(scenarios.get(name))["references"].values())
+    assert all(len(text) > 10 and not text[0].islower() for text in meanings), meanings
+    assert len(set(meanings)) == len(meanings) and not any(
+        "[" in t and "]" not in t for t in meanings
+    )
+
+
 # --- files ---------------------------------------------------------------------------------------
 
 
@@ -407,3 +425,31 @@ def test_a_full_disk_is_one_sentence_and_leaves_no_results(tmp_path, monkeypatch
     assert main(wanted) == 1
     assert f"error: cannot write the results to {out}/: [Errno 28]" in capsys.readouterr().err
     assert not list(out.iterdir())
+
+
+def test_a_reader_that_ends_early_ends_the_command_quietly():
+    words = [sys.executable, "-c", MAIN, "list", "cart_pole"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, env=environment(), stdout=pipe, stderr=pipe, text=True) as listed:
+        listed.stdout.close()
+        assert (listed.stderr.read(), listed.wait(60)) == ("", 1)
+
+
+def test_a_broken_pipe_of_another_program_is_an_error(monkeypatch, tmp_path):
+    def fails(argv):
+        raise BrokenPipeError
+
+    monkeypatch.setattr(cli, "_main", fails)
+    with open(tmp_path / "out", "w") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        with pytest.raises(BrokenPipeError):
+            main([])
+
+
+def test_the_program_alone_shows_five_commands_that_work(capsys):
+    assert main([]) == 0
+    shown = capsys.readouterr().out
+    assert len(EXAMPLES) == 5
+    for example in EXAMPLES:
+        assert f"nh_control {example} " in shown
+        assert callable(arguments.parse(example.split()).command)

@@ -15,16 +15,16 @@ from nh_control.integrators import INTEGRATORS
 from nh_control.mechanics.system import System
 from nh_control.studies import comparison
 from nh_control.studies.comparison import Drifts, Reference, compare, method_table, seconds_at
-from nh_control.studies.motion import Flow, Motion, motion_of
+from nh_control.studies.motion import Flow, InitialValueProblem, motion_of
 from nh_control.systems import pendulum, snakeboard
 
 METHODS = ("midpoint", "midpoint_order4", "midpoint_order6")
 
 
-def quartic() -> Motion:
+def quartic() -> InitialValueProblem:
     """A user's own system: a ball in a quartic bowl."""
     system = System("bowl", Rn("q"), lambda q, v: v[0] ** 2 / 2 - q[0] ** 4 / 4)
-    return Motion(system, [1.0], [0.3], 2.0)
+    return InitialValueProblem(system, [1.0], [0.3], 2.0)
 
 
 def test_errors_fall_with_the_order_and_energies_are_those_of_the_motion():
@@ -58,7 +58,7 @@ def test_the_table_has_numbers_or_a_reason():
 
 
 def test_every_piecewise_constant_input_has_a_step():
-    reference = Reference(Motion(pendulum(), [0.3], [0.0], 1.0, np.ones((20, 1))))
+    reference = Reference(InitialValueProblem(pendulum(), [0.3], [0.0], 1.0, np.ones((20, 1))))
     (point,) = comparison.work_precision(reference, INTEGRATORS["midpoint"], longest_s=0.0)
     assert point.setting == 20
 
@@ -113,7 +113,7 @@ def test_inputs_change_more_often_if_the_motion_leaves_the_domain():
 
 def test_order_is_that_of_the_integrator_under_inputs_in_turn():
     u = np.array([[1.0], [-2.0], [0.5], [1.5]])
-    motion = Motion(pendulum(), [0.3], [0.0], 2.0, u)
+    motion = InitialValueProblem(pendulum(), [0.3], [0.0], 2.0, u)
     assert np.array_equal(motion.inputs_at(np.array([0.0, 0.6, 1.9, 2.0])), u[[0, 1, 3, 3]])
     reference, make = Reference(motion), INTEGRATORS["midpoint_order4"].make
     each, errors = np.array([5, 8, 12, 18]), []
@@ -200,7 +200,7 @@ def test_motions_are_checked():
     motion = motion_of(scenarios.get("snakeboard"), 5.0)
     for wrong in (dict(q=[0.0]), dict(v=[np.nan] * 5), dict(duration=0.0), dict(u=[0.0])):
         with pytest.raises(ValueError, match="snakeboard: "):
-            Motion(
+            InitialValueProblem(
                 **{
                     **dict(system=snakeboard(), q=motion.q, v=motion.v, duration=1.0, u=[0, 0]),
                     **wrong,
@@ -224,7 +224,7 @@ def test_the_commands(tmp_path, capsys):
     assert set(numbers["work"]) == {*names, "DOP853", "RK45", "LSODA"}
     assert names[1] in capsys.readouterr().out
     assert main(["compare", "snakeboard", "--methods", "euler"]) == 2
-    assert "['euler'], choose of: " in capsys.readouterr().err
+    assert "['euler'], choose from: " in capsys.readouterr().err
     assert main(["compare", "marionette"]) == 2 and "prescribed" in capsys.readouterr().err
 
 

@@ -265,7 +265,8 @@ def test_the_table_contains_settings_and_results(run, snapshot):
         "monitored": {"monitored": {f"{n} steps": {**near, "steps_with_warning": n}
                                     for n in range(3)}},
         "nodes": {"ros": ros},
-        "nodes without jitter": {"ros": {**ros, "jitter_max_us": 0.0}},
+        "nodes in time": {"ros": {**ros, "commands_rejected": 0, "fallback_steps": 0,
+                                  "held_steps": 0}},
     }  # fmt: skip
     usual = rows(told)
     shown = {name: [row for row in rows({**told, **changed}) if row not in usual]

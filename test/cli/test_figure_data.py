@@ -24,7 +24,7 @@ from nh_control.figures import (
 from nh_control.figures.scene import _faces
 from nh_control.integrators import midpoint
 from nh_control.runs.experiment import Experiment, Result
-from nh_control.scenarios import Body, BodyState, Displacement, Joint, PlantOptions, Scenario
+from nh_control.scenarios import BodyState, Displacement, Joint, PlanarBody, PlantOptions, Scenario
 from nh_control.scenarios.visual_model import Arrow, Cable, Pose, Shape, VisualModel
 from nh_control.systems import PendulumParameters, pendulum
 
@@ -248,7 +248,7 @@ def test_the_view_of_a_path_follows_from_its_motion(towed, monkeypatch):
         seen(one, (0, 0, 0))[0] == "attitude" and seen(one, (0, 0, 0), (1, 1, 1))[0] == "spatial"
     )
     assert seen(replace(TOWING, to_bodies=None))[0] == "stick_figures"
-    ground = replace(TOWING, body=Body("base", "odom", ("z", "x", "y")))
+    ground = replace(TOWING, body=PlanarBody("base", "odom", ("z", "x", "y")))
     assert seen(ground)[1][3] == (0, 1)
 
 

@@ -15,16 +15,16 @@ from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.figures import comparison, stick_figures
 from nh_control.figures.gallery import figures
 from nh_control.scenarios import (
-    Body,
     Displacement,
     MonitoredOutput,
+    PlanarBody,
     PlantOptions,
     Scenario,
     disturbance,
 )
 from nh_control.scenarios.visual_model import Cable, Pose, Shape, VisualModel
 from nh_control.studies.comparison import Comparison, Drift, WorkPoint
-from nh_control.studies.motion import Motion
+from nh_control.studies.motion import InitialValueProblem
 from nh_control.systems import pendulum, snakeboard
 
 FAILED = StepFailed("arm", 0.1, "no luck", 1.0, 1.0, 25, Conditioning(1.0, 1.0, 1.0))
@@ -112,7 +112,7 @@ def sledding():
                      force=lambda q, v, u: ca.vertcat(0, u, 0))  # fmt: skip
     start = [0.3, 1.0, 2.0], [1.0, 0.5, 0.1]
     slide = {"slide": lambda m: m.simulate(m.state(*start), np.zeros((10, 1)))}
-    return ran(own("sled", sled, slide, 6, body=Body("base_link", "odom")))
+    return ran(own("sled", sled, slide, 6, body=PlanarBody("base_link", "odom")))
 
 
 def shunting():
@@ -181,8 +181,8 @@ def test_figures_show_the_numbers_of_a_run(name, snapshot):
 
 def compared(system):
     """A comparison with invented numbers."""
-    motion = Motion(system, np.full(system.space.nq, 0.5), np.zeros(system.space.nv), 2.0,
-                    np.zeros(system.nu))  # fmt: skip
+    q, v = np.full(system.space.nq, 0.5), np.zeros(system.space.nv)
+    motion = InitialValueProblem(system, q, v, 2.0, np.zeros(system.nu))
     work = {
         name: tuple(WorkPoint(10**k, scale * 10.0**k, 10.0 ** (-2 * k)) for k in (1, 2, 3))
         for name, scale in (("midpoint", 1e-6), ("DOP853", 2e-6))

@@ -3,8 +3,6 @@ not from its true states.
 """
 
 import json
-from argparse import Namespace
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +17,7 @@ from nh_control.command import identify_parameters
 from nh_control.control.identification import Identification
 from nh_control.runs import launcher, output, recording
 from nh_control.runs.experiment import Experiment
+from nh_control.runs.identification import of_robot, of_run
 from nh_control.runs.measured_run import MeasuredRun
 from nh_control.runs.measurements import Measurements
 from nh_control.runs.settings import RunSettings
@@ -97,7 +96,7 @@ def test_a_simulated_run_is_identified_from_what_its_sensors_measured(tmp_path, 
 
 FOUND = Identification(
     ("m",), np.array([1.0]), np.array([1.25]), np.array([[0.0625]]), 0.5, 0.25, 80, 0.125,
-    (0.02, 0.001),
+    (0.02, 0.001), {"theta": 0.001}, None,
 )  # fmt: skip
 
 
@@ -111,17 +110,16 @@ def test_what_was_identified_is_told(capsys, monkeypatch, snapshot):
     assert capsys.readouterr().out == snapshot(name="text")
 
 
-def test_segments_contain_the_inputs_of_all_steps_between_known_states(noisy):
-    e = replace(noisy[2], model=MODEL)
+def test_segments_contain_the_inputs_of_all_steps_between_known_states():
     known = np.array([0, 1, 3, 4, 5])
     states = MeasuredRun(known, known[:, None].astype(float), 10 + np.arange(5.0)[:, None])
-    (piece,) = identify_parameters._of_run(Namespace(run="folder", segment=10.0), e, states, ())
-    assert piece.q.ravel().tolist() == list(known) and piece.velocity[0] == pytest.approx(10.0)
+    motion = of_run(MODEL, states)
+    (piece,) = motion.pieces(MODEL, 10.0)
+    assert piece.values.ravel().tolist() == list(known)
     assert [[(u[0], s) for u, s in inputs] for inputs in piece.inputs] == [
         [(10.0, 0.1)], [(11.0, 0.1), (12.0, 0.1)], [(13.0, 0.1)], [(14.0, 0.1)],
     ]  # fmt: skip
-    short = Namespace(run="folder", segment=0.3)
-    assert len(identify_parameters._of_run(short, e, states, ())) == 1
+    assert len(motion.pieces(MODEL, 0.3)) == 1
 
 
 def robot(sent):
@@ -133,10 +131,10 @@ def robot(sent):
 
 
 def test_of_a_robot_only_the_time_of_its_commands_counts():
-    (piece,) = identify_parameters.of_robot(MODEL, robot([25, 75]), 1.0, 0.0)
-    assert piece.q.ravel().tolist() == [3, 4, 5, 6, 7] and len(piece.inputs) == 4
+    (piece,) = of_robot(MODEL, robot([25, 75])).pieces(MODEL, 1.0)
+    assert piece.values.ravel().tolist() == [3, 4, 5, 6, 7] and len(piece.inputs) == 4
     assert all(inputs == [(np.array([1.0]), pytest.approx(0.01))] for inputs in piece.inputs)
     with pytest.raises(ValueError, match="2 of 10 states lie between the first command"):
-        identify_parameters.of_robot(MODEL, robot([25, 45]), 1.0, 0.0)
-    (all_,) = identify_parameters.of_robot(MODEL, robot([]), 1.0, 0.0)
-    assert len(all_.q) == 10
+        of_robot(MODEL, robot([25, 45]))
+    (all_,) = of_robot(MODEL, robot([])).pieces(MODEL, 1.0)
+    assert len(all_.values) == 10

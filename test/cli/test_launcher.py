@@ -28,7 +28,8 @@ exec({programs!r}.get(sys.argv[1], {usual!r}))
 """
 SAYS = f"""
 print(os.getsid(0) == os.getpid(), os.environ["{PARENT}"], sys.argv[-1],
-      os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"], sys.stdin.read(), flush=True)
+      os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"], os.environ["ROS_DOMAIN_ID"],
+      sys.stdin.read(), flush=True)
 """
 WAITS, ENDS = "time.sleep(60)", SAYS + "time.sleep(0.3)"
 DEAF = "for one in (signal.SIGINT, signal.SIGTERM): signal.signal(one, signal.SIG_IGN)\n"
@@ -49,7 +50,7 @@ def run(experiment, monkeypatch, tmp_path):
         monkeypatch.setattr(launcher, "_START", node)
         before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
         try:
-            return launcher.run(experiment, settings, tmp_path, running)
+            return launcher.run(experiment, settings, tmp_path, 5, running)
         finally:
             assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == before
 
@@ -75,7 +76,7 @@ def test_nodes_are_processes_of_their_own_until_the_plant_ends_and_the_recorder_
     logs = {one.stem: one.read_text() for one in (tmp_path / "logs").iterdir()}
     assert logs.keys() == set(names)
     for log in logs.values():
-        assert log.splitlines()[0] == f"True {os.getpid()} {file} {discovery or 'LOCALHOST'} "
+        assert log.splitlines()[0] == f"True {os.getpid()} {file} {discovery or 'LOCALHOST'} 5 "
     ended = {name: float(log.split()[-1]) for name, log in logs.items() if name != "plant"}
     assert max(ended, key=ended.get) == "recorder" or "recorder" not in names
     assert yaml.safe_load(file.read_text())["/**"]["ros__parameters"]["scenario"] == "urdf"
@@ -123,7 +124,7 @@ def test_a_signal_ends_a_run_early(number, run):
 def test_where_the_view_is_is_told_once(tmp_path):
     (tmp_path / "logs").mkdir()
     log, told, ticks = tmp_path / "logs" / "view.log", [], []
-    tell = launcher.telling(told.append, tmp_path, lambda: ticks.append(1))
+    tell = launcher.with_view_address(told.append, tmp_path, lambda: ticks.append(1))
     log.write_text("a warning\n")
     tell()
     assert told == []

@@ -55,6 +55,31 @@ def test_compare_draws_what_differs_most_first_and_the_energy(motions):
     assert list(back) == list(given) and back[0].get_ylabel() == "other"
 
 
+def test_every_figure_of_a_notebook_is_shown(motions, monkeypatch):
+    """The first figure loads a notebook's backend, which makes matplotlib interactive: only then
+    are this and later figures shown at the end of a cell, and closed.
+    """
+    subplots = pyplot.subplots
+
+    def first(*args, **options):
+        matplotlib.interactive(True)
+        return subplots(*args, **options)
+
+    monkeypatch.setattr(pyplot, "subplots", first)
+    draw = (motions[0].plot, lambda: nh.plot.compare(motions), lambda: nh.plot.phase(motions))
+    try:
+        for one in draw:
+            matplotlib.interactive(False)
+            one()
+            assert matplotlib.is_interactive()
+    finally:
+        matplotlib.interactive(False)
+    assert len(pyplot.get_fignums()) == len(draw)
+    with pytest.raises(ValueError, match="unknown 'no'"):
+        nh.plot.phase(motions, "no")
+    assert len(pyplot.get_fignums()) == len(draw), "a figure without content stays"
+
+
 def test_what_cannot_be_compared_is_told(motions):
     for wrong, text in (
         (motions[:1], "two trajectories"),

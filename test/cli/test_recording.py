@@ -182,6 +182,7 @@ def test_commands_are_read_by_name_and_foreign_ones_ignored(reader):
     read = reader.recording("bag")
     np.testing.assert_array_equal(read.inputs, [[1, 2], [1, 2], [1, 2], [3, 4]])
     assert read.n_repeated_commands == 2
+    assert (read.last_command, read.n_command_messages) == (3, 4)
 
 
 def test_commands_of_an_earlier_run_are_ignored(reader):
@@ -223,6 +224,9 @@ def test_the_time_of_a_run_is_that_from_its_first_step_to_its_last(reader):
     states(reader, model, [0])
     states(reader, model, range(1, 5), received_ns=10**10)
     assert reader.recording("bag").wall_s == pytest.approx(3e-3)
+    paused = diagnostics(("plant: simulation", "done", {"paused_s": "0.001"}))
+    reader.topics["diagnostics"](paused, 0)
+    assert reader.recording("bag").wall_s == pytest.approx(2e-3)
 
 
 def test_stamps_are_rounded_to_the_nearest_step(reader):

@@ -37,8 +37,9 @@ def simulated_stamps(monkeypatch):
     stamps, wall = np.arange(5) * 20_000_000, 1_790_000_000 * 10**9
     q, v, u, sent = np.full((5, 1), 0.1), np.zeros((5, 1)), np.array([[2.0]]), np.array([wall])
     states = Measurements(stamps, wall + stamps, q, v, u, sent, stamps[:1])
+    read = scenario, scenario.model(), states
     for module in (replay_run, identify_parameters):
-        monkeypatch.setattr(module, "measured", lambda args: (scenario, scenario.model(), states))
+        monkeypatch.setattr(module, "measured", lambda *_, **__: read)
     return ["folder", "--scenario", "pendulum_swing_up"]
 
 
@@ -47,7 +48,10 @@ def test_a_recording_with_stamps_of_another_clock_is_not_replayed_over_years(
 ):
     assert main(["replay", *simulated_stamps]) == 2
     told = capsys.readouterr().err
-    assert "none of 5 states" in told and "--no-compensation accepts other stamps" in told
+    assert (
+        "no command for any of 5 states" in told
+        and "--no-compensation accepts other stamps" in told
+    )
     plain = ["--no-compensation", "--estimator", "none", "--json"]
     assert main(["replay", *simulated_stamps, *plain]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -77,7 +81,8 @@ def run():
         states.append(told.carried(x))
     q, v = (np.array(column) for column in zip(*states))
     steps = tuple(range(STEPS + 1))
-    return experiment, Recording(q, v, loop.trajectory.inputs, 0, 1.0, {}, steps, 0)
+    inputs = loop.trajectory.inputs
+    return experiment, Recording(q, v, inputs, 0, 1.0, {}, steps, 0, len(inputs) - 1, len(inputs))
 
 
 def test_the_commands_of_a_run_give_its_states(run):

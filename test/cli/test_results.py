@@ -43,7 +43,8 @@ def recorded(run, steps=None, **changes):
     steps = len(trajectory) if steps is None else steps
     states = trajectory.states[: steps + 1]
     q, v = (np.array([part(x) for x in states]) for part in (model.configuration, model.velocity))
-    whole = Recording(q, v, trajectory.inputs[:steps], 0, 0.25, {}, tuple(range(steps + 1)), 0)
+    inputs, known = trajectory.inputs[:steps], tuple(range(steps + 1))
+    whole = Recording(q, v, inputs, 0, 0.25, {}, known, 0, steps - 1, steps)
     return replace(whole, **changes)
 
 
@@ -93,7 +94,7 @@ def test_the_summary_has_the_least_monitored_value_and_the_steps_below_the_limit
         "right gap": {"min": 3.0, "steps_with_warning": 0, **common},
     }
     assert Result.monitored.func(found).shape == (steps, 2)
-    with pytest.raises(ValueError, match="snakeboard monitors nothing"):
+    with pytest.raises(ValueError, match="snakeboard has no monitor"):
         summarize(run) | {"all": run.monitored}
 
 
@@ -103,7 +104,7 @@ def test_a_run_without_a_step_has_a_summary_and_no_figures(board, tmp_path):
     assert summary["constraint_residual_max_m"] == 0.0 and summary["monitored"] == {}
     assert summary["steps"] == 0 and summary["energy_J"]["final"] == begun.energy[0]
     begun, args = Result(board, begun, None, 0.1), Namespace(no_plots=False)
-    files = run_scenario.save_results(begun, tmp_path, args, Progress())
+    _, files = run_scenario.save_results(begun, tmp_path, args, Progress())
     assert set(files) == {"results", "summary"}
 
 
@@ -185,6 +186,24 @@ def test_inputs_at_either_limit_are_saturated(board, run):
     inputs = np.array([lower, [0.0, upper[1]], [np.nextafter(upper[0], 0.0), 0.0]])
     loop = recording.closed_loop(recorded(run, 3, inputs=inputs), board)
     np.testing.assert_array_equal(loop.saturated, [[True, True], [False, True], [False, False]])
+
+
+def test_commands_that_are_not_recorded_and_a_controller_that_ends_are_warned_of(board, run):
+    def warned(got, last, fallback):
+        counts = {"commands_accepted": got - 2, "commands_rejected": 2, "fallback_steps": fallback}
+        told = recorded(run, diagnostics={k: str(n) for k, n in counts.items()})
+        told = replace(told, last_command=last, n_command_messages=board.steps)
+        return run_scenario.command_warnings(recording.result(told, board, 1.0))
+
+    steps = board.steps
+    assert warned(steps, steps - 1, 0) == warned(steps, 0, 0) == ("", "")
+    lost, silent = warned(steps + 7, steps - 1, 0)
+    assert lost.startswith("warning: the recording lacks 7 commands that the plant received")
+    assert silent == ""
+    lost, silent = warned(steps, 0, steps - 5)
+    h = board.model.h
+    assert lost == "" and f"no command from the controller since t = {h:.4g} s" in silent
+    assert f"the fallback acted in {steps - 5} of the last {steps - 1} steps" in silent
 
 
 def test_a_short_recording_reports_its_end_and_the_last_diagnostics(board, run):

@@ -11,9 +11,9 @@ from recorded_messages import joint_state, stamp, write
 from transforms3d.quaternions import axangle2quat
 
 from nh_control import scenarios
+from nh_control.control.motion_table import MeasuredMotion
 from nh_control.runs import measurements
 from nh_control.runs.decoding import RecordingError
-from nh_control.runs.measurements import Measurements
 
 BOARD = scenarios.get("snakeboard")
 MODEL = BOARD.model()
@@ -128,7 +128,6 @@ def test_inputs_act_from_when_they_were_sent_or_later(actuation_s, expected):
     times, sent = np.arange(3) * 20 * MS, np.array([15, 35]) * MS
     rows = np.zeros((3, 1))
     u = np.array([[1.0], [2.0]])
-    states = Measurements(times, times, rows, rows, u, sent, times[:2])
-    found = states.inputs(np.zeros(1), actuation_s)
+    found = MeasuredMotion(times, ("x",), rows, sent, u).acting_inputs(np.zeros(1), actuation_s)
     told = [[(u[0], round(1e3 * seconds, 6)) for u, seconds in piece] for piece in found]
     assert told == expected

@@ -10,9 +10,10 @@ import time
 
 import pytest
 import yaml
-from command import DOMAIN, MAIN, environment, nh_control
+from command import MAIN, environment, nh_control
 
 from nh_control.cli import main
+from nh_control.runs.dds_domain import reserved_domain
 
 
 def alive(folder):
@@ -27,7 +28,7 @@ def alive(folder):
     return found
 
 
-def wait_for_clock(time_s, timeout_s=120.0):
+def wait_for_clock(time_s, domain, timeout_s=120.0):
     """Wait until the nodes have reached this simulation time."""
     import rclpy
     from rclpy.context import Context
@@ -36,7 +37,7 @@ def wait_for_clock(time_s, timeout_s=120.0):
 
     os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
     context, times = Context(), []
-    rclpy.init(context=context, domain_id=int(DOMAIN))
+    rclpy.init(context=context, domain_id=domain)
     try:
         node, executor = (
             rclpy.create_node("clock_watcher", context=context),
@@ -123,6 +124,47 @@ def test_lockstep_gives_the_numbers_of_the_simulation(scenario, tmp_path):
     assert other.returncode == 1 and "differs from step 1 on" in other.stderr
 
 
+@ros
+def test_a_run_refuses_the_domain_of_another_run(tmp_path):
+    with reserved_domain() as number:
+        for given, changes in (
+            (("--domain", str(number)), {}),
+            ((), {"ROS_DOMAIN_ID": str(number)}),
+        ):
+            done = nh_control("run", "cart_pole", *given, cwd=tmp_path, **changes)
+            assert done.returncode == 2 and f"uses the DDS domain {number}, and" in done.stderr
+    done = nh_control("run", "cart_pole", cwd=tmp_path, ROS_DOMAIN_ID="300")
+    assert done.returncode == 2 and "ROS_DOMAIN_ID must be a DDS domain, 0 to 101" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@ros
+@pytest.mark.slow
+def test_runs_at_the_same_time_do_not_hear_each_other(tmp_path):
+    words = ("run", "cart_pole", "--lockstep", "--speed-factor", "0", "--duration", "1", *QUIETLY)
+    angles = {"a": 0.1, "b": 0.3}
+    running = {
+        name: subprocess.Popen(
+            [sys.executable, "-c", MAIN, *words, f"--perturb-angle={angle}", "--output", name],
+            cwd=tmp_path,
+            env=environment(),
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        for name, angle in angles.items()
+    }
+    domains = set()
+    for name, process in running.items():
+        out, err = process.communicate(timeout=180)
+        assert process.returncode == 0, err
+        domains.add(err.splitlines()[0])
+        summary = json.loads(out)
+        assert summary["error"]["parts"]["theta"]["initial"] == pytest.approx(angles[name])
+        assert summary["ros"]["difference_to_simulation"] == 0.0
+    assert len(domains) == 2
+
+
 def started(*options, folder, **streams):
     """Return the process of a run of the snakeboard whose results go to `out` in the folder."""
     words = ("run", "snakeboard", *options, "--output", str(folder / "out"))
@@ -135,7 +177,7 @@ def started(*options, folder, **streams):
 @pytest.mark.slow
 def test_ctrl_c_ends_all_nodes_and_keeps_the_results(tmp_path):
     process = started(*QUIETLY, folder=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    wait_for_clock(1.0)
+    wait_for_clock(1.0, int(process.stderr.readline().split()[-1]))
     process.send_signal(signal.SIGINT)
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)

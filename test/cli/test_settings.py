@@ -14,7 +14,8 @@ import yaml
 
 from nh_control import scenarios
 from nh_control.cli import main
-from nh_control.command import arguments, options
+from nh_control.command import arguments, options, run_scenario
+from nh_control.command.usage import UsageError
 from nh_control.mechanics.parameters import NODES, PROCESS, Declaration
 from nh_control.runs import launcher
 from nh_control.runs.build import build
@@ -23,6 +24,7 @@ from nh_control.runs.saved_results import stored
 from nh_control.runs.settings import ORIGIN, SETTINGS, MpcSettings, RunSettings, short_name
 from nh_control.scenarios import disturbance, fault, free_motion
 from nh_control.scenarios.sensor import ESTIMATES
+from nh_control.scenarios.urdf import DEFAULT
 from nh_control.studies import command, make_study
 from nh_control.studies.worker import Worker
 
@@ -55,7 +57,8 @@ def test_settings_are_imported_without_numerics_and_ros():
         ({"step_s": -1.0}, "'step_s' must be a finite number >= 0, got -1.0 s"),
         ({"mpc.iterations": 0}, "'mpc.iterations' must be an integer >= 1, got 0"),
         ({"plant.substeps": 1.5}, "'plant.substeps' must be an integer >= 1, got 1.5"),
-        ({"controller": "pid"}, "'controller' must be one of lqr, mpc, got 'pid'"),
+        ({"controller": "pid"}, "'controller' must be lqr, mpc, external, .*, got 'pid'"),
+        ({"controller": "a.py:B", "integral": True}, "'integral' is for lqr and mpc"),
         ({"integral": 1}, "'integral' must be true or false, got 1"),
         ({"disturb": [1]}, "'disturb' must be a list of strings"),
         ({"mpc.late": 0.5}, "add --controller mpc"),
@@ -162,6 +165,8 @@ VALUES = {
     "fault": ["positions:noise=0.1,seed=3", "commands:delay=0.005"],
     "speed_factor": 2.0,
     "lockstep": True,
+    "answer_timeout_s": 3.0,
+    "domain": 7,
     "display": False,
     "view": True,
     "record": False,
@@ -206,8 +211,50 @@ def test_every_setting_is_an_option(command, without, capsys):
     assert parsed(command, given) == expected(without)
     for name, some in words():
         if SETTINGS[name].only == without:
-            with pytest.raises(SystemExit):
+            with pytest.raises(UsageError, match="does not accept"):
                 parsed(command, some)
+
+
+def live(given):
+    """Return arguments, and those of the command that shows their run live."""
+    args = arguments.parse(given)
+    again = shlex.split(run_scenario.live_command(args))
+    assert again[:2] == ["nh_control", "run"]
+    return args, arguments.parse(again[1:])
+
+
+@pytest.mark.parametrize(("command", "without"), [("simulate", NODES), ("run", PROCESS)])
+def test_the_command_that_shows_a_run_live_repeats_it(command, without):
+    """Only `simulate`, whose commands are never late, needs another setting: lock-step."""
+    absent = ("open_loop", "view")
+    given = [
+        word
+        for name, some in words()
+        for word in some
+        if name not in absent and SETTINGS[name].only != without
+    ]
+    args, again = live([command, "cart_pole", *given])
+    usual = {"view": True} | ({"lockstep": True} if command == "simulate" else {})
+    assert options.settings(again) == replace(options.settings(args), **usual)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("urdf", "--urdf", str(DEFAULT), "--base", "floating", "--accept-any-inertia"),
+        ("quadrotor", "--autopilot", "betaflight:noise=2.0", "--perturb-seed", "3"),
+        ("snakeboard", "--disturb", "boom:constant:-1", "--plant-parameter", "J=1.5"),
+    ],
+)
+def test_the_live_command_names_robot_autopilot_and_all_values(given):
+    args, again = live(["simulate", *given])
+    assert again.scenario.origin == args.scenario.origin
+    assert options.settings(again) == replace(options.settings(args), view=True, lockstep=True)
+
+
+def test_no_live_command_is_shown_for_what_nodes_cannot_repeat():
+    for given in (["simulate", "cart_pole", "--open-loop"], ["run", "cart_pole", "--view"]):
+        assert run_scenario.live_command(arguments.parse(given)) == ""
 
 
 def study_of_all():
@@ -279,17 +326,3 @@ def test_runs_of_a_study_have_the_estimate_and_constraints_of_simulate():
     np.testing.assert_array_equal(inputs[1], same.run().trajectory.inputs)
     unsensed = make_study({"scenario": "cart_pole", "vary": {"estimate": "sensors,state"}})
     assert "has no sensors" in Worker(unsensed).run(0).failure
-
-
-@pytest.mark.parametrize("words", [["simulate", "--help"], ["run", "--help"], ["film", "--help"]])
-def test_help_imports_neither_numerics_nor_scenarios(words):
-    """They take most of a second, and the declarations have all that the help says."""
-    program = (
-        "import sys\nfrom nh_control.cli import main\n"
-        f"try: main({words})\nexcept SystemExit: print(*sys.modules, file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert f"usage: nh_control {words[0]}" in done.stdout
-    assert "argparse" in done.stderr.split()
-    heavy = {"numpy", "casadi", "scipy", "yaml", "rich", "rclpy", "nh_control.scenarios"}
-    assert not heavy & {*done.stderr.split()}

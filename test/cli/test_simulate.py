@@ -144,10 +144,24 @@ def test_a_run_that_fails_is_drawn_and_its_open_loop_does_not_seem_to_end_well(c
     for one in (summary, closed):
         assert one["error"]["open_loop_final"] is None
         assert "at step 4" in one["error"]["open_loop_stopped"]
-    table = call("simulate", "snakeboard", *failing, "--no-plots").stdout
-    assert "open loop" in table and "ends early: snakeboard by nonholonomic_midpoint" in table
-    assert "without the tracker" in table and "condition number" not in table
-    assert "open loop  " not in call("simulate", "snakeboard", *failing, "--open-loop").stdout
+        assert one["error"]["open_loop_steps"] == 4
+    page = call("simulate", "snakeboard", *failing, "--no-plots").stdout
+    assert "the reference's inputs alone fail after 0.4 s" in " ".join(page.split())
+    assert "no feedback" not in call("simulate", "snakeboard", *failing, "--open-loop").stdout
+
+
+def test_the_page_of_a_run_names_what_to_look_at_and_no_residuals(call, sketched, tmp_path):
+    folder = str(tmp_path / "out")
+    page = call("simulate", "cart_pole", "--duration", "0.1", "--output", folder).stdout
+    lines = dict(line.split(None, 2)[::2] for line in page.splitlines() if line.startswith("look"))
+    assert lines["look"].startswith("path.png (the motion), error.png (the tracking error), ")
+    assert (
+        f"nh_control view {folder}" in page
+        and "nh_control run cart_pole --duration 0.1 --lockstep --view" in " ".join(page.split())
+    )
+    assert not [word for word in ("residual", "condition", "Newton", "energy ") if word in page]
+    bare = call("simulate", "cart_pole", "--duration", "0.1", "--no-plots").stdout
+    assert "look at" not in bare and "play back" in bare
 
 
 def test_ctrl_c_keeps_the_results_so_far(call, monkeypatch):

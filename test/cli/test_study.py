@@ -16,7 +16,7 @@ import pytest
 from command import ROOT, nh_control
 from in_process_workers import InProcess
 
-from nh_control.command import arguments, run_study
+from nh_control.command import arguments, run_study, study_report
 from nh_control.runs import output
 from nh_control.studies import Store, WorkersLost, make_study, read, run_indices
 from nh_control.studies.study_file import KEYS
@@ -44,7 +44,7 @@ def stored(folder):
 
 
 def test_a_study_file_gives_results_and_figures(call, tmp_path, monkeypatch, sketched):
-    monkeypatch.setattr(run_study, "worker_pool", lambda args: InProcess())
+    monkeypatch.setattr(run_study, "worker_pool", lambda *_: InProcess())
     (tmp_path / "basin.yaml").write_text(
         f"scenario: {SCENARIO}\nset: {{duration: 0.1}}\nvary:\n  perturb.angle: 0.1:2.5:4\n"
         f"  m: 0.8:1.2:2\n  integrator: [midpoint, midpoint_left]\n"
@@ -194,7 +194,7 @@ def test_ctrl_c_keeps_finished_runs_and_names_the_command_to_continue(tmp_path):
     runs = stored(tmp_path / "nh_control_output" / "trapped-study")
     assert 0 < len(runs) < 30_000
     assert f"{len(runs)} of 30000 runs are saved" in done.stderr
-    assert "`nh_control study nh_control_output/trapped-study` makes" in done.stderr
+    assert "`nh_control study nh_control_output/trapped-study` executes" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -205,22 +205,29 @@ def test_every_option_of_a_study_is_a_key_of_its_file():
     words = (
         "--urdf arm.urdf --base floating --sampling sobol --points 3 --seeds 2 --seed 1 "
         "--accept-any-inertia --wheels left --success 0.1 --monitor --vary m=1:2 --set step=0.1 "
-        "--disturb x:gust:1 --disturb y:gust:1 --fault noise=1 --fault x:bias=1"
+        "--disturb x:gust:1 --disturb y:gust:1 --fault noise=1 --fault x:bias=1 --same-noise "
+        "--autopilot betaflight --require success>=0.9 --require effort.max<5"
     )
     data = run_study.merged_settings(
         {"scenario": "urdf"}, arguments.parse(["study", "urdf", *words.split()])
     )
     assert data == {
         "scenario": "urdf", "urdf": "arm.urdf", "base": "floating", "accept_any_inertia": True,
-        "wheels": "left", "sampling": "sobol",
+        "wheels": "left", "autopilot": "betaflight", "sampling": "sobol",
         "points": "3", "seeds": "2", "seed": "1", "success": "0.1", "monitor": "true",
         "vary": {"m": "1:2"}, "set": {"step": "0.1"}, "disturb": ["x:gust:1", "y:gust:1"],
-        "fault": ["noise=1", "x:bias=1"],
+        "fault": ["noise=1", "x:bias=1"], "same_noise": "true",
+        "require": ["success>=0.9", "effort.max<5"],
     }  # fmt: skip
     assert set(data) == set(KEYS)
     file = {"scenario": "arm", "disturb": ["x:gust:1"], "fault": ["noise=1"], "seed": "4"}
     plain = run_study.merged_settings(file, arguments.parse(["study", "arm", "--seed", "5"]))
     assert plain == {**file, "seed": "5", "vary": {}, "set": {}}
+
+
+def test_piped_tables_keep_every_column_beside_a_long_reason(capsys):
+    study_report._table("", ("", "share", "runs"), [("the controller failed " * 9, "5 %", "17")])
+    assert capsys.readouterr().out.splitlines()[1].split()[-3:] == ["5", "%", "17"]
 
 
 @pytest.fixture
@@ -233,7 +240,9 @@ def ended(monkeypatch, tmp_path):
                 raise done
             return done
 
-        numbers, four = {"runs": runs, "failed": {"count": failed}}, SimpleNamespace(total=4)
+        share = {"count": failed, "share": failed / runs if runs else None}
+        numbers = {"runs": runs, "failed": share, "failures": [], "requirements": []}
+        four = SimpleNamespace(total=4, is_external=False)
         monkeypatch.setattr(run_study, "study_and_folder", lambda args: (four, tmp_path))
         monkeypatch.setattr(Store, "make", lambda folder, study: nullcontext())
         monkeypatch.setattr(run_study, "run_all", run_all)
@@ -254,7 +263,7 @@ def test_the_exit_code_of_a_study_tells_its_end(done, failed, runs, code, ended,
     returned, out, err = call("x")
     assert returned == code
     assert out == f"tables\nresults in {tmp_path}/: runs.sqlite, s.json\n"
-    how = f"{runs} of 4 runs are saved; `nh_control study {tmp_path}` makes the missing runs"
+    how = f"{runs} of 4 runs are saved; `nh_control study {tmp_path}` executes the missing runs"
     assert ("interrupted" in err) == (not done)
     assert done or err.splitlines()[-1] == f"nh_control: interrupted; {how}"
     returned, out, _ = call("x", "--json")

@@ -12,6 +12,7 @@ from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.output import RESULTS
 from nh_control.runs.saved_results import Stored, stored
 from nh_control.scenarios import PlantOptions, disturbance
+from nh_control.view import film_formats
 from nh_control.view.sources import arrow_lengths, load, of_result
 
 
@@ -112,6 +113,22 @@ def test_film_writes_a_film(folder, capsys):
     assert ".avi" in capsys.readouterr().err
 
 
+def test_a_film_that_cannot_be_written_is_one_line(folder, monkeypatch, capsys):
+    def full(out, pictures, film):
+        out.write(b"RIFF")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setitem(film_formats.WRITERS, ".webp", full)
+    before = set(folder.iterdir())
+    assert cli.main(["film", str(folder), str(folder / "film.webp")]) == 1
+    assert capsys.readouterr().err == (
+        f"nh_control: error: cannot write {folder}/film.webp: [Errno 28] No space left on device\n"
+    )
+    assert set(folder.iterdir()) == before
+    assert cli.main(["film", str(folder), str(folder / "no/film.webp")]) == 2
+    assert f"the folder {folder}/no does not exist" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_plot_draws_the_figures_again(folder, sketched, capsys):
     assert cli.main(["plot", str(folder), "--format", "svg", "--output", f"{folder}/f"]) == 0
@@ -120,14 +137,14 @@ def test_plot_draws_the_figures_again(folder, sketched, capsys):
     assert drawn == {f"{name}.svg" for name in names}
     assert "path, states" in capsys.readouterr().out
     assert cli.main(["plot", str(folder), "--format", "jpg"]) == 2
-    assert "--format: unknown jpg; choose of png, svg, pdf" in capsys.readouterr().err
+    assert "--format: unknown jpg; choose from png, svg, pdf" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda path: path / "nothing", "does not exist"),
-        (lambda path: path, "holds no run"),
+        (lambda path: path, "contains no run"),
         (lambda path: broken(path / RESULTS), "cannot be read"),
         (lambda path: other(path / RESULTS), "has no inputs, reference_states, states, times"),
         (lambda path: unnamed(path / RESULTS), "add --scenario NAME"),
@@ -161,7 +178,7 @@ def test_results_without_a_description_need_a_scenario(result, tmp_path, capsys)
     assert np.isnan(found.arrays["reference_energy"]).all()
     assert cli.main(["view", str(tmp_path), "--no-open", "--scenario", "urdf"]) == 0
     assert cli.main(["plot", str(tmp_path), "--scenario", "urdf"]) == 2
-    assert "make the run again" in capsys.readouterr().err
+    assert "repeat the run" in capsys.readouterr().err
 
 
 def test_descriptions_are_json(result):

@@ -163,7 +163,7 @@ def test_constraints_count_as_dependent_from_a_condition_of_1e12(apart, fits):
         found = consistent_velocity(system, np.zeros(3), [1.0, 2.0, 3.0])
         np.testing.assert_allclose(found, [0.0, 0.0, 3.0], atol=1e-3)
         return
-    with pytest.raises(NotConsistent, match="dependent at q, condition number"):
+    with pytest.raises(NotConsistent, match="dependent at q, .* condition number"):
         consistent_velocity(system, np.zeros(3), [1.0, 2.0, 3.0])
 
 

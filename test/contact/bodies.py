@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 
 import nh_control as nh
-from nh_control.multibody import Body, Point, floating, revolute
+from nh_control.multibody import Body, JointInput, Point, floating, planar, revolute
 
 G = 9.81
 HALF = 0.1
@@ -102,3 +102,36 @@ def gripped_snakeboard(load, friction=0.8, smoothing=1e-12, h=0.02):
     system = nh.systems.snakeboard()
     grips = tuple(nh.Grip((row,), load, friction) for row in range(2))
     return nh.midpoint(replace(system, grips=grips, smoothing=smoothing), h)
+
+
+LEG = 0.213
+"""Length of thigh and calf (m), and the radius of the feet is a tenth of it."""
+
+
+def walker(h=0.005, smoothing=1e-6):
+    """A robot with a trunk in the plane of x and z, two legs of thigh and calf and round feet, of
+    the size of a Unitree Go2, and its configuration with the feet under the hips.
+    """
+    rotation = [[1, 0, 0], [0, 0, -1], [0, 1, 0]]  # the plane is vertical
+    frames, bodies, contacts = [planar("trunk", rotation=rotation)], [], []
+    bodies.append(Body("trunk", 9.6, (0.02, 0, 0), (0.107, 0.107, 0.098)))
+    for leg, x in (("front", 0.193), ("rear", -0.193)):
+        thigh, calf = f"{leg}_thigh", f"{leg}_calf"
+        frames += [revolute(thigh, "trunk", "z", (x, 0, 0))]
+        frames += [revolute(calf, thigh, "z", (0, -LEG, 0))]
+        bodies += [Body(thigh, 2.3, (0, -0.03, 0), (6e-3, 2e-3, 6e-3))]
+        bodies += [Body(calf, 0.48, (0, -0.12, 0), (3e-3, 1e-4, 3e-3))]
+        foot = nh.Sphere(LEG / 10)
+        contacts.append(nh.Contact(Point(calf, (0, -LEG, 0)), foot, 0.8, name=leg))
+    joints = [frame.name for frame in frames[1:]]
+    model = nh.Multibody(
+        "walker",
+        frames,
+        bodies,
+        inputs=[JointInput(name) for name in joints],
+        contacts=contacts,
+        smoothing=smoothing,
+    )
+    q = model.configuration({name: 1.6 if "calf" in name else -0.8 for name in joints})
+    q[2] = 2 * LEG * np.cos(0.8) + LEG / 10
+    return nh.midpoint(model, h), q

@@ -131,7 +131,7 @@ def test_friction_is_identified_from_a_motion_that_slides(noise):
     q = q + noise * np.random.default_rng(0).normal(size=q.shape)
     times = np.arange(steps + 1) * 10_000_000
     held = [[(u, model.h)] for u in inputs]
-    found = identify(model, ["friction"], segments(model, times, q, held))
+    found = identify(model, ["friction"], segments(times, q, held))
     tolerance = 4 * found.deviations[0] if noise else 1e-9
     assert found.values[0] == pytest.approx(0.25, abs=tolerance) and found.deviations[0] < 0.01
 

@@ -166,6 +166,18 @@ def test_the_kernel_steps_and_linearizes_as_generated_code(name):
     assert pressed >= 1  # the first contact pushed with more than 1 N
 
 
+@pytest.mark.parametrize("height", [2.0, 0.3])
+def test_contacts_that_cannot_touch_push_as_those_of_generated_code(height):
+    dsys = sled().with_smoothing(1e-3)
+    generated = nh.midpoint(replace(dsys.system), dsys.h)
+    flying = nh.midpoint(replace(dsys.system, contacts=()), dsys.h)
+    x, u = dsys.state([0.0, height, 0.2, 0.3], [0.3, 1.0, -5.0, 0.5]), np.zeros(dsys.nu)
+    own, other = (one.step(x, u) for one in (dsys, generated))
+    assert own == pytest.approx(other, rel=1e-12, abs=1e-13)
+    assert dsys.unknowns(x, u) == pytest.approx(generated.unknowns(x, u), rel=1e-9)
+    assert np.abs(own - flying.step(x, u)).max() > 1e-7  # the barrier pushes at any height
+
+
 def test_second_derivatives_in_contact_are_those_of_generated_code():
     make, start = CASES["sled"]
     dsys = make()

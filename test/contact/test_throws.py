@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bodies import HALF, G, ball, body, box, heights_of_corners, point, thrown
+from bodies import HALF, G, ball, body, box, heights_of_corners, point, thrown, walker
 
 import nh_control as nh
 from nh_control.control import equilibrium
@@ -119,7 +119,9 @@ def coin():
 
 def test_a_disc_that_lies_flat_is_named_with_the_remedy():
     dsys = coin()
-    with pytest.raises(nh.StepFailed, match="contact 'body' has no gap.*put an Ellipsoid") as one:
+    with pytest.raises(
+        nh.StepFailed, match="contact 'body' has no gap.*replace it by an Ellipsoid"
+    ) as one:
         dsys.step(dsys.state(FLAT, np.zeros(6)))
     assert one.value.contact == "body" and one.value.step is None
 
@@ -141,3 +143,20 @@ def test_of_several_contacts_the_one_at_fault_is_named():
     with pytest.raises(nh.StepFailed) as one:
         dsys.step(dsys.state(FLAT, np.zeros(6)))
     assert one.value.contact == "body"
+
+
+def test_a_walker_that_stands_keeps_standing(caplog):
+    """It lay down: all joints moved, and the trunk turned; later it went 500 m away."""
+    dsys, q = walker()
+    x, u = found = equilibrium(dsys, dsys.state(q - [0, 0, 1e-3, 0, 0, 0, 0], [0] * 7), [0] * 4)
+    np.testing.assert_allclose(dsys.configuration(x), q, atol=1e-4)
+    assert np.abs(dsys.local(x, dsys.step(x, u))).max() < 1e-9
+    forces = nh.contact_forces(dsys, x, u).values()
+    assert sum(force.normal for force in forces) == pytest.approx(15.16 * G, rel=1e-6)
+    assert np.abs(found.moved).max() < 2e-3 and "far from the guess" not in caplog.text
+
+
+def test_an_equilibrium_far_from_the_guess_is_told(caplog):
+    found = equilibrium(dsys := point(0.0, 0.5), dsys.state([0, 0.4], [0, 0]), ())
+    np.testing.assert_allclose(found.moved, [0, -0.4], atol=1e-9)
+    assert "is far from the guess: it moved z by -0.4; use a guess" in caplog.text

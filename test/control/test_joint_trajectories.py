@@ -21,7 +21,7 @@ from nh_control.control.joint_reference import (
     within_limits,
 )
 from nh_control.control.joint_trajectory import JointTrajectory
-from nh_control.multibody import Body, JointInput, Limits, Multibody, revolute
+from nh_control.multibody import Body, CoordinateLimits, JointInput, Multibody, revolute
 from nh_control.scenarios.urdf import DEFAULT
 
 NAMES = ("shoulder", "elbow")
@@ -212,7 +212,7 @@ def test_the_reference_converges_to_the_spline_and_its_inputs_do_not_alternate(f
     ("name", "way", "words"),
     [
         ("cart_pole", WAY, "2 coordinates and 1 inputs"),
-        ("satellite", WAY, "whose coordinates are joints"),
+        ("satellite", WAY, "all coordinates must be joints"),
         ("urdf", replace(WAY, names=("shoulder", "wrist")), r"expected \['shoulder', 'elbow'\]"),
     ],
 )
@@ -241,7 +241,7 @@ def test_limits_of_joints_and_actuators_are_checked(arm, way, words):
 def test_ranges_without_width_and_speeds_of_zero_are_none():
     text = DEFAULT.read_text().replace('upper="2.8"', 'upper="-2.8"')
     model = nh.midpoint(nh.load_urdf(text.replace('city="10"', 'city="0"')), 0.01)
-    assert joint_limits(model) == [Limits(), Limits()]
+    assert joint_limits(model) == [CoordinateLimits(), CoordinateLimits()]
     assert joint_reference(model, within_limits(model, WAY)).duration > WAY.duration
 
 
@@ -264,7 +264,7 @@ def test_points_get_the_fastest_times(arm):
     assert max(used.max(), np.abs(made.velocities).max() / 10) == pytest.approx(1.0, rel=1e-2)
     with pytest.raises(ValueError, match="shape"):
         through(arm, [[0.0, 0.0]])
-    with pytest.raises(ValueError, match="differ from the next"):
+    with pytest.raises(ValueError, match="successive points must differ"):
         through(arm, [[0.0, 0.0], [0.0, 0.0]])
 
 
@@ -272,7 +272,7 @@ def weak_arm(torque):
     return nh.midpoint(
         Multibody(
             "weak",
-            [revolute("arm", axis="y", limits=Limits(velocity=3.0))],
+            [revolute("arm", axis="y", limits=CoordinateLimits(velocity=3.0))],
             [Body("arm", 1.0, (0.5, 0.0, 0.0), (0.01, 0.01, 0.01))],
             inputs=[JointInput("arm", torque)],
         ),
@@ -282,7 +282,7 @@ def weak_arm(torque):
 
 def test_an_arm_that_cannot_carry_its_weight_says_so():
     """It takes 4.9 N m to hold it out."""
-    with pytest.raises(InfeasibleTrajectory, match="holds too much weight"):
+    with pytest.raises(InfeasibleTrajectory, match="the weight is too large"):
         through(weak_arm(4.0), [[np.pi / 2], [0.0]])
 
 
@@ -322,5 +322,5 @@ def test_a_trajectory_that_begins_elsewhere_is_refused(arm):
     begin = JointTrajectory(NAMES, [0.0, 1.0], [here, [0.0, 0.0]])
     assert continued(arm, first, 50, begin).duration > 1.0
     elsewhere = replace(begin, positions=begin.positions + [[0.1, 0.0], [0.0, 0.0]])
-    with pytest.raises(InfeasibleTrajectory, match="begins at .* but the joints will be at"):
+    with pytest.raises(InfeasibleTrajectory, match="begins at .*, but the joints will be at"):
         continued(arm, first, 50, elsewhere)

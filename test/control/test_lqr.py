@@ -248,6 +248,19 @@ def test_modes_that_no_input_reaches_must_decay(part, decays):
         lqr.infinite_horizon(*given, excluded=("y",))
 
 
+def test_a_growing_mode_without_weight_is_mirrored_at_the_unit_circle():
+    """It must be stabilized, and the cheapest gain does this (Kwakernaak, Sivan 1972)."""
+    two = System(
+        "two", Rn("x", "y"), lambda q, v: (ca.sumsqr(v) + ca.sumsqr(q)) / 2, inputs=("a", "b"),
+        force=lambda q, v, u: u,
+    )  # fmt: skip
+    dsys = midpoint(two, 0.1)
+    rest = np.zeros(4), np.zeros(2)
+    growing = np.abs(np.linalg.eigvals(dsys.linearize(*rest).A)).max()
+    poles = lqr.infinite_horizon(dsys, *rest, np.diag([1.0, 0, 1, 0]), np.eye(2)).poles
+    np.testing.assert_allclose(np.sort(np.abs(poles))[-2:], 1 / growing, rtol=1e-6)
+
+
 @pytest.mark.parametrize(("gap", "closes"), [(0.9e-6, True), (1.1e-6, False)])
 def test_a_period_closes_up_to_a_millionth_of_its_linearization(gap, closes):
     """On the way along y, the stiffness across it changes."""

@@ -142,7 +142,7 @@ def weighed(*seen):
         ({"stiffness": 1e-4, "damping": 1e-2}, ALL, (), None),
         # what the weight does not see is named
         *(
-            ({}, weighed(*seen), CART, r"Q does not see .*: x \(eigenvalue 1\)\. .*=\('x',\)")
+            ({}, weighed(*seen), CART, r"Q is zero for .*: x \(eigenvalue 1\)\. .*=\('x',\)")
             for seen in ((1, 3, 4), (1,), (1, 4))
         ),
         ({}, weighed(0), CART, None),  # a falling pendulum needs no weight
@@ -185,7 +185,9 @@ def test_what_a_measurement_does_not_see_is_named_in_any_units(step, measured, l
         if unseen is None:
             kalman.require_detectable(np.zeros(6), [0.0])
             continue
-        with pytest.raises(lqr.NotDetectable, match=rf"does not see .*: {unseen} \(eigenvalue"):
+        with pytest.raises(
+            lqr.NotDetectable, match=rf"does not observe .*: {unseen} \(eigenvalue"
+        ):
             kalman.require_detectable(np.zeros(6), [0.0])
 
 

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 
 import nh_control as nh
 from nh_control import scenarios
-from nh_control.control.tracking import Command
 from nh_control.mechanics.outputs import Output
 from nh_control.systems.cart_pole import cart_pole
 from nh_control.systems.pendulum import pendulum
@@ -94,7 +93,7 @@ def test_outputs_are_names_or_rows():
     assert nh.to_control(model, x, [0.0], ["theta"]).C.tolist() == [[0.0, 1.0, 0.0, 0.0]]
     tip = nh.to_control(model, x, [0.0], {"tip": [1.0, 0.5, 0.0, 0.0]})
     assert tip.output_labels == ["tip"] and tip.C.tolist() == [[1.0, 0.5, 0.0, 0.0]]
-    with pytest.raises(ValueError, match=r"unknown outputs \['angle'\], choose of"):
+    with pytest.raises(ValueError, match=r"unknown outputs \['angle'\], choose from"):
         nh.to_control(model, x, [0.0], ["angle"])
     with pytest.raises(ValueError, match="'tip' must be a row of 4 numbers"):
         nh.to_control(model, x, [0.0], {"tip": [1.0]})
@@ -148,17 +147,16 @@ class Late:
     """The law u = u_d - K dx, whose first input is that of the step before."""
 
     def __init__(self, model, x, u, K, steps):
-        states, inputs = np.tile(x, (steps + 1, 1)), np.tile(u, (steps, 1))
-        self.dsys, self.reference, self.K = model, nh.Trajectory(model.h, states, inputs), K
+        self.model, self.u, self.K = model, u, K
+        self.targets = np.tile(x, (steps + 1, 1))
 
-    def target(self, k):
-        return self.reference.states[k]
+    def reset(self):
+        self.first = self.u[0]
 
-    def command(self, k, x, memory=None):
-        error = self.dsys.local(self.target(k), x)
-        u = self.reference.inputs[0] - self.K @ error
-        late = np.append(self.reference.inputs[0, 0] if memory is None else memory, u[1:])
-        return Command(late, np.zeros(len(u), dtype=bool), error, u[0])
+    def command(self, k, x):
+        u = self.u - self.K @ self.model.local(self.targets[0], x)
+        late, self.first = np.append(self.first, u[1:]), u[0]
+        return late
 
 
 def response(model, x, u, K, omega):

@@ -13,8 +13,8 @@ from refusals import said
 
 import nh_control as nh
 from nh_control import multibody as mb
+from nh_control.control import ControllerTracker, parallel_steps
 from nh_control.control import closed_loop as loops
-from nh_control.control import parallel_steps
 from nh_control.control.parallel_steps import step_all
 from nh_control.control.rollout import Rollouts
 from nh_control.control.run_data import RunSystems
@@ -236,19 +236,27 @@ class Proportional:
     """A controller of a user's own."""
 
     def __init__(self, tracker):
-        self.dsys, self.reference, self.target = tracker.dsys, tracker.reference, tracker.target
-        self.seen, self._tracker = set(), tracker
+        self.targets, self._tracker = tracker.reference.states, tracker
+        self.seen, self.begun = set(), 0
 
-    def command(self, k, x, memory=None):
+    def reset(self):
+        self.begun, self._memory = self.begun + 1, None
+
+    def command(self, k, x):
         self.seen.add(python_threads.get_ident())
-        return self._tracker.command(k, x, memory)
+        command = self._tracker.command(k, x, self._memory)
+        self._memory = command.memory
+        return command.u
 
 
-def test_other_controllers_run_from_python_in_one_thread(cart, tracker, starts):
+def test_controllers_of_a_user_run_from_python_in_one_thread_and_begin_with_every_run(
+    cart, tracker, starts
+):
     other = Proportional(tracker)
-    runs = nh.rollout(cart, starts[:3], other, steps=20, threads=4)
+    within = ControllerTracker(cart, other, limits=tracker.limits)
+    runs = nh.rollout(cart, starts[:3], within, steps=20, threads=4)
     assert_equal(runs, nh.rollout(cart, starts[:3], tracker, steps=20))
-    assert len(other.seen) == 1
+    assert len(other.seen) == 1 and other.begun == 3
 
 
 def test_ctrl_c_ends_all_runs(cart, tracker, starts):
@@ -331,11 +339,9 @@ def test_no_run_leaves_a_reference_in_motion(cart):
     moving = cart.simulate([0.0, np.pi, 1.1, 0.0], np.zeros((5, 1)))
     tracker = nh.LqrTracker(cart, moving, np.eye(4), [[0.1]])
     assert nh.rollout(cart, moving.states[0], tracker).steps.tolist() == [5]
-    other = Proportional(tracker)
-    for controller in (tracker, other):
-        with pytest.raises(ValueError, match="ends in motion after 0.1 s.*not 0.12 s"):
-            nh.rollout(cart, moving.states[0], controller, steps=6)
-    other.hold = True
+    with pytest.raises(ValueError, match="ends in motion after 0.1 s.*not 0.12 s"):
+        nh.rollout(cart, moving.states[0], tracker, steps=6)
+    other = Proportional(tracker)  # a user's own may control more than its targets
     assert nh.rollout(cart, moving.states[0], other, steps=6).steps.tolist() == [6]
 
 

@@ -9,7 +9,8 @@ import pytest
 
 import nh_control as nh
 from nh_control.control import LqrTracker, lqr
-from nh_control.control.tracking import input_limits, rests_at_end, run_steps
+from nh_control.control.reference_tracker import input_limits
+from nh_control.control.run_length import rests_at_end, run_steps
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.tracker_models import TrackerModel, track
@@ -96,8 +97,8 @@ def test_limits_are_the_system_s_unless_they_are_given():
     assert input_limits(model, [(-1, 1), (0, 0)]).tolist() == [[-1.0, 1.0], [0.0, 0.0]]
     for wrong, words in (
         *((np.zeros(shape), r"shape \(2, 2\), got") for shape in (2, (2, 3), (1, 2))),
-        ([[1, -1], [0, 1]], r"rows \(lower, upper\), lower <= upper, got"),
-        ([[np.nan, 1], [0, 1]], r"rows \(lower, upper\), lower <= upper, got"),
+        ([[1, -1], [0, 1]], r"rows \(lower, upper\) with lower <= upper, got"),
+        ([[np.nan, 1], [0, 1]], r"rows \(lower, upper\) with lower <= upper, got"),
     ):
         with pytest.raises(ValueError, match=words):
             input_limits(model, wrong)
@@ -110,7 +111,7 @@ def test_limits_are_the_system_s_unless_they_are_given():
             ((Q, R), {"disturbance_gain": gain}, r"disturbance_gain must lie in \[0, 1\], got")
             for gain in (-0.01, 1.01, np.nan)
         ),
-        ((Q, R, Q), {"hold": True}, "hold.*give no Qf"),
+        ((Q, R, Q), {"hold": True}, "hold.*omit Qf"),
         ((Q, 0 * R), {}, "R must be positive definite"),
         ((Q, 0 * R), {"disturbance_gain": 0.2}, "R must be positive definite"),
     ],
@@ -127,7 +128,7 @@ def test_a_system_without_inputs_is_commanded_nothing():
     tracker = LqrTracker(free, free.simulate([0.0, 0.0], (), steps=3), np.eye(2), np.eye(0))
     command = tracker.command(1, [0.3, 0.0])
     assert command.u.shape == (0,) and command.error.tolist() == [0.3, 0.0]
-    with pytest.raises(ValueError, match="nothing can compensate a disturbance"):
+    with pytest.raises(ValueError, match="cannot compensate a disturbance"):
         LqrTracker(free, tracker.reference, np.eye(2), np.eye(0), disturbance_gain=0.2)
 
 

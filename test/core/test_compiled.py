@@ -20,7 +20,7 @@ from tiers import c_compiler, needs_compiler
 
 import nh_control
 from nh_control.integrators import midpoint
-from nh_control.numerics import compiled
+from nh_control.numerics import cache_folder, compiled
 from nh_control.numerics.library import library
 from nh_control.systems import pendulum
 
@@ -145,7 +145,7 @@ def test_a_cache_that_others_can_write_is_refused_in_one_line(
     library()  # which was installed, and is no file of the cache
     monkeypatch.setattr(compiled.ctypes, "PyDLL", lambda path: pytest.fail(f"loaded {path}"))
     cache.chmod(mode)
-    compiled.is_private.cache_clear()
+    cache_folder.is_private.cache_clear()
     with caplog.at_level(logging.WARNING):
         dsys = midpoint(pendulum(), 0.1)
         np.testing.assert_array_equal(dsys.step(x, u), expected)
@@ -159,10 +159,10 @@ def test_a_cache_that_others_can_write_is_refused_in_one_line(
 
 
 def test_a_cache_of_another_user_is_refused(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(compiled.os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    monkeypatch.setattr(cache_folder.os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
     with caplog.at_level(logging.WARNING):
-        assert not compiled.is_private(tmp_path / "theirs")
-        assert not compiled.is_private(tmp_path / "theirs")
+        assert not cache_folder.is_private(tmp_path / "theirs")
+        assert not cache_folder.is_private(tmp_path / "theirs")
     owner = tmp_path.stat().st_uid
     assert f"it belongs to user {owner}, not to {owner + 1}" in caplog.text
     assert caplog.text.count("cannot use the cache") == 1
@@ -221,8 +221,8 @@ def test_a_damaged_file_in_the_cache_is_replaced(filled, tmp_path, keep):
 def test_functions_that_are_made_again_are_not_generated_again(tmp_path, monkeypatch, compiler):
     """By their expressions, not their names; unless the file is damaged or others may write it."""
     monkeypatch.setenv("NH_CONTROL_CACHE", str(tmp_path))
-    made, generate = [], compiled.source
-    monkeypatch.setattr(compiled, "source", lambda f: made.append(f) or generate(f))
+    made, generate = [], compiled._compile
+    monkeypatch.setattr(compiled, "_compile", lambda *args: made.append(args) or generate(*args))
 
     def value(factor):
         x = ca.SX.sym("x")
@@ -235,10 +235,10 @@ def test_functions_that_are_made_again_are_not_generated_again(tmp_path, monkeyp
     for file in tmp_path.glob("*.so"):
         file.rename(file.with_suffix(".gone"))
     assert value(2.0) == 2 * np.sin(0.5) and len(made) == 3
-    compiled.is_private.cache_clear()
+    cache_folder.is_private.cache_clear()
     tmp_path.chmod(0o777)
     assert value(2.0) == 2 * np.sin(0.5) and len(made) == 3
-    compiled.is_private.cache_clear()
+    cache_folder.is_private.cache_clear()
 
 
 def test_functions_check_and_own_their_arrays():

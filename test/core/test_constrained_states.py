@@ -119,7 +119,7 @@ def test_costs_take_weights_by_name():
 
 def test_weights_that_would_change_their_meaning_are_refused():
     model, circles, _ = tracked(cart())
-    with pytest.raises(ValueError, match="by name, or have shape .* local coordinates"):
+    with pytest.raises(ValueError, match="of names, or have shape .* local coordinates"):
         nh.LqrTracker(model, circles, np.eye(5), np.eye(2))
     with pytest.raises(ValueError, match=r"no configuration or velocity \['speed'\].*choose"):
         nh.LqrTracker(model, circles, {"speed": 1.0}, np.eye(2))

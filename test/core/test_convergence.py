@@ -119,7 +119,7 @@ def test_what_does_not_fit_is_refused(snapshot):
         lambda: call(q=[1.0, 2.0]),
     )
     assert [refusal(make) for make in wrong] == snapshot
-    assert "no integrator 'midpont', choose of: midpoint" in refusal(lambda: call("midpont"))
+    assert "no integrator 'midpont', choose from: midpoint" in refusal(lambda: call("midpont"))
 
 
 def test_the_figure_has_the_errors_and_orders(found):

@@ -86,7 +86,9 @@ def test_numbers_are_parameters_and_what_says_how_a_system_is_built_is_none():
     assert (other.masses, other.length, other.links) == ((3.0, 4.0), 1.0, 2)
     assert parametric.changed("me", chain, {}) is chain
     for wrong in ({"links": 3}, {"kind": "wood"}, {"width": 1.0}):
-        with pytest.raises(ValueError, match="me: no parameter .* to change, choose of .'length'"):
+        with pytest.raises(
+            ValueError, match="me: no parameter .* to change, choose from .'length'"
+        ):
             parametric.changed("me", chain, wrong)
     with pytest.raises(ValueError, match="me: no parameter 'x' to change, it declares none"):
         parametric.changed("me", None, {"x": 1.0})

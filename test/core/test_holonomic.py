@@ -174,9 +174,8 @@ def test_condition_numbers_tell_mass_matrix_and_constraints_apart():
 def test_prepare_leaves_nothing_to_compile(monkeypatch, compiler, hessian):
     """But second derivatives, unless they are asked for."""
     dsys = midpoint(rod(), 0.017).prepare(hessian)
-    monkeypatch.setattr(
-        compiled.Native, "__init__", lambda _, name, *__: pytest.fail(f"{name} was not prepared")
-    )
+    unprepared = lambda _, name, *__, **___: pytest.fail(f"{name} was not prepared")
+    monkeypatch.setattr(compiled.Native, "__init__", unprepared)
     x, u = hanging(0.3, 0.0), np.array([0.1])
     dsys.step(x, u), dsys.linearize(x, u), dsys.energy(x)
     if hessian:

@@ -15,7 +15,7 @@ def other_processor(monkeypatch):
     """Make the library that another processor loads: `use(features)`."""
 
     def use(*features):
-        monkeypatch.setattr(library, "_processor_features", lambda: set(features))
+        monkeypatch.setattr(library, "processor_features", lambda: set(features))
         library.library.cache_clear()
 
     yield use
@@ -23,7 +23,7 @@ def other_processor(monkeypatch):
 
 
 def test_every_processor_computes_the_same_bits(other_processor):
-    features = [names for names in library.PROCESSORS if {*names} <= library._processor_features()]
+    features = [names for names in library.PROCESSORS if {*names} <= library.processor_features()]
     states = []
     for names in features:
         other_processor(*names)

@@ -5,7 +5,7 @@ Energy error e = (E - E_0) / E_0: its envelope in the last tenth of a run is not
 first tenth, and a line fitted to the last nine tenths rises by at most a twentieth of it, for
 motions that recur: the sleigh (which settles to a straight line within the first tenth) and a
 snakeboard with a steering spring.
-Below `N * TARGET` an error is the round-off that N solved steps may leave.
+Below `N * TOLERANCE` an error is the round-off that N solved steps may leave.
 """
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from cases import CENTERED, METHODS, discrete
 
-from nh_control.numerics.newton import TARGET
+from nh_control.numerics.newton import TOLERANCE
 from nh_control.systems import snakeboard
 
 pytestmark = pytest.mark.slow
@@ -58,7 +58,7 @@ def energy_error(dsys, states, every=10):
 def assert_no_drift(error):
     tenth = len(error) // 10
     first, last = np.abs(error[:tenth]).max(), np.abs(error[-tenth:]).max()
-    floor = N * TARGET
+    floor = N * TOLERANCE
     assert last <= 1.05 * first + floor, f"energy error grew from {first:.1e} to {last:.1e}"
     rise = np.polyfit(np.linspace(0, 1, len(error) - tenth), error[tenth:], 1)[0]
     assert abs(rise) <= 0.05 * first + floor, f"energy error {first:.1e} drifts by {rise:.1e}"

@@ -88,6 +88,8 @@ def test_a_matrix_with_an_entry_that_is_no_number_is_refused(algebra, place, val
 
 PLACES = ("sizes", "first residual", "first Jacobian", "residual", "Jacobian", "state", "domain")
 EQUATIONS = """
+#include <string.h>
+
 static int bad_place = -1, bad_call, bad_entry, seen[7];
 static double bad_value;
 

@@ -1,5 +1,7 @@
 """Newton's tolerance at any scale, its failures and what they say, and its compiled twin."""
 
+import re
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from nh_control.integrators import INTEGRATORS, midpoint
 from nh_control.integrators.semi_implicit import si_dla
 from nh_control.mechanics.system import System
 from nh_control.numerics import newton
-from nh_control.systems import gearbox
+from nh_control.systems import gearbox, quadrotor_payload
 
 
 def planar_chain(n: int, g: float = 9.8) -> System:
@@ -176,7 +178,7 @@ def test_a_step_that_fails_says_why(make, x, reason):
 
 def test_the_message_names_system_numbers_and_remedy():
     error = failure(midpoint(explosive(), 4.0), [1.0, 0.0])
-    assert error.residual > 0 and error.error > newton.TARGET and np.isfinite(error.condition)
+    assert error.residual > 0 and error.error > newton.TOLERANCE and np.isfinite(error.condition)
     assert 0 < error.iterations <= newton.MAX_ITERATIONS
     assert error.step is None and error.time is None
     text = str(error)
@@ -191,6 +193,35 @@ def test_the_message_names_system_numbers_and_remedy():
         "reduce h",
     ):
         assert part in text, part
+
+
+def test_the_message_names_the_longest_step_that_is_solved():
+    """Within a twentieth of the longest one: steps of that length are solved, longer ones fail."""
+    dsys, x = midpoint(explosive(), 4.0), [1.0, 0.0]
+    found = re.search(
+        r"reduce h \(the longest step with a solution from here is (\S+) s\)",
+        str(failure(dsys, x)),
+    )
+    longest = float(found[1])
+    dsys.with_step(0.95 * longest).step(x)
+    failure(dsys.with_step(1.1 * longest), x)
+    assert dsys.h == 4.0
+    failure(dsys, x)
+
+
+def test_smooth_steps_take_few_iterations():
+    """With links that swing, factors at z = 0 shrink the error to a hundredth an iteration: at the
+    first guess new ones are taken.
+    """
+    system = quadrotor_payload()
+    dsys, rng = midpoint(system, 0.01), np.random.default_rng(3)
+    q = system.space.retract(system.space.origin, 0.4 * rng.normal(size=system.space.nv))
+    x = dsys.state(q, 1.5 * rng.normal(size=system.space.nw))
+    counts = []
+    for _ in range(20):
+        counts.append(dsys.newton_iterations(x, np.zeros(8)))
+        x = dsys.step(x, np.zeros(8))
+    assert max(counts) <= 5, counts
 
 
 @pytest.mark.parametrize("method", ["dla", "rdp-exp-exact-0.5"])

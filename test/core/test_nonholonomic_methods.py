@@ -150,16 +150,16 @@ def test_lobatto_coefficients(s):
     t = lobatto_tables(s)
     a, b, c = t["A"], t["b"], t["A"].sum(axis=1)
     for k in range(1, 2 * s - 2):
-        assert abs(b @ c ** (k - 1) - 1 / k) <= 1e-15
+        assert abs(b @ c ** (k - 1) - 1 / k) <= 2e-15
     for k in range(1, s):
-        assert np.abs(t["C"] @ c ** (k - 1) - c**k / k).max() <= 1e-15
-    assert np.abs(a @ c ** (s - 1) - c**s / s).max() <= 1e-15
+        assert np.abs(t["C"] @ c ** (k - 1) - c**k / k).max() <= 2e-15
+    assert np.abs(a @ c ** (s - 1) - c**s / s).max() <= 2e-15
     for one, other in (("A", "B"), ("C", "C*"), ("D", "D")):
         pairs = b[:, None] * t[one] + (b[:, None] * t[other]).T
-        assert np.abs(pairs - np.outer(b, b)).max() <= 1e-15
+        assert np.abs(pairs - np.outer(b, b)).max() <= 2e-15
     if s == 3:
         table = np.array([[4, -4, 0], [4, 8, 0], [4, 20, 0]]) / 24
-        assert np.abs(t["B"] - table).max() <= 1e-15
+        assert np.abs(t["B"] - table).max() <= 2e-15
 
 
 MASSLESS = System(

@@ -111,12 +111,14 @@ def test_states_end_with_what_a_method_remembers(method, memory):
 
 
 def test_unknown_names_and_names_that_are_taken_are_refused():
-    with pytest.raises(KeyError, match="no integrator 'euler', choose of: midpoint, nonholonomic"):
+    with pytest.raises(
+        KeyError, match="no integrator 'euler', choose from: midpoint, nonholonomic"
+    ):
         INTEGRATORS["euler"]
     one, registry = INTEGRATORS["midpoint"], Registry()
     registry.add(one, replace(one, name="other"))
     assert list(registry) == ["midpoint", "other"] and len(registry) == 2
-    with pytest.raises(ValueError, match="there is an integrator 'other' already"):
+    with pytest.raises(ValueError, match="an integrator 'other' exists already"):
         registry.add(replace(one, name="other"))
 
 

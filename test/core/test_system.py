@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from refusals import refusal
 
+import nh_control as nh
 from nh_control.geometry.rotations import SO3
 from nh_control.geometry.spaces import SE2, Rn
 from nh_control.integrators import midpoint, nonholonomic_midpoint, rdp
@@ -224,3 +225,36 @@ def test_dependent_velocities_may_be_chosen():
         dsys = nonholonomic_midpoint(turned, 0.05)
         paths.append(dsys.simulate(dsys.state(*starts), np.full((20, 1), 0.1)).states[:, :2])
     assert np.abs(paths[0] - paths[1]).max() <= 1e-12
+
+
+def cart():
+    return nh.midpoint(nh.systems.cart_pole(), 0.02)
+
+
+def gain(Q):
+    return nh.lqr.infinite_horizon(cart(), np.zeros(4), [0], Q=Q, R=[[1]])
+
+
+def turning(**options):
+    return nh.System("top", nh.SO3(), lambda q, v: ca.sumsqr(v) / 2, **options)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        (lambda: gain(np.eye(4) + np.eye(4, k=1)), r"but Q\[0, 1\] = 1 and Q\[1, 0\] = 0; \(Q"),
+        (lambda: gain(np.full((4, 4), np.nan)), "Q must be finite"),
+        (
+            lambda: nh.System("s", nh.Rn("x"), lambda q, v: None),
+            r"s: lagrangian\(q, v\): the function returns None; end it with `return`",
+        ),
+        (lambda: cart().simulate([0] * 4, [0.0], steps=-3), "must be 0 or more, got -3"),
+        (lambda: cart().simulate([0] * 4, -3), "must be 0 or more, got -3"),
+        (lambda: cart().simulate([0] * 4, 3), r"has 1 inputs: pass one input .*\[0.0\], or a"),
+        (lambda: nh.midpoint(turning(), 0.1).state([0.1, 0.2, 0.3], [0] * 3), "not Euler angles"),
+        (lambda: turning(nominal=[0.0, 0.0, 0.0]), "not Euler angles"),
+    ],
+)
+def test_common_mistakes_have_their_own_sentences(mistake, message):
+    with pytest.raises(ValueError, match=message):
+        mistake()

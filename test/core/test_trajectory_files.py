@@ -35,7 +35,7 @@ def test_a_slice_is_a_trajectory_of_its_steps(run):
     np.testing.assert_array_equal(run[-5:].states, run.states[-6:])
     with pytest.raises(TypeError, match=r"such as trajectory\[10:20\], got 3"):
         run[3]
-    with pytest.raises(ValueError, match="no stride, got 2"):
+    with pytest.raises(ValueError, match="consecutive steps, got the stride 2"):
         run[::2]
 
 
@@ -68,13 +68,43 @@ def test_a_csv_has_all_digits_and_no_inputs_at_the_end(run, tmp_path):
     run.to_csv(tmp_path / "swing.csv")
     with open(tmp_path / "swing.csv", newline="") as file:
         head, *rows = csv.reader(file)
-    assert head == ["time_s", *run.state_names, *run.input_names]
+    rates = run.dsys.system.space.velocity_names
+    assert head == ["time_s", *run.state_names, *rates, *run.input_names]
     assert rows[-1][-1] == "" and len(rows) == 31
     np.testing.assert_array_equal(np.array(rows)[:, 1:5].astype(float), run.states)
-    np.testing.assert_array_equal(np.array(rows)[:-1, 5:].astype(float), run.inputs)
+    np.testing.assert_array_equal(np.array(rows)[:, 5:7].astype(float), run.velocities)
+    np.testing.assert_array_equal(np.array(rows)[:-1, 7:].astype(float), run.inputs)
     double = nh.Trajectory(0.1, np.zeros((2, 2)), np.zeros((1, 1)), ("x", "x"), ("u",))
     with pytest.raises(ValueError, match=r"different names for its columns, got \['x'\] twice"):
         double.to_csv(tmp_path / "double.csv")
+
+
+def test_a_csv_is_read_again_with_its_states_or_with_its_velocities(run, tmp_path):
+    run.to_csv(tmp_path / "swing.csv")
+    again = nh.Trajectory.from_csv(tmp_path / "swing.csv", run.dsys, "again")
+    np.testing.assert_array_equal(again.states, run.states)
+    np.testing.assert_array_equal(again.inputs, run.inputs)
+    assert again.h == pytest.approx(run.h, rel=1e-12) and again.name == "again"
+    assert (again.state_names, again.input_names) == (run.state_names, run.input_names)
+    with open(tmp_path / "swing.csv", newline="") as file:
+        lines = [*csv.reader(file)]
+    kept = [i for i, name in enumerate(lines[0]) if not name.startswith("p_")]
+    assert len(kept) == len(lines[0]) - 2
+
+    def written(rows):
+        text = "\n".join(";".join(row) for row in rows)
+        (tmp_path / "other.csv").write_text(text)
+        return tmp_path / "other.csv"
+
+    by_rates = nh.Trajectory.from_csv(written([[row[i] for i in kept] for row in lines]), run.dsys)
+    np.testing.assert_allclose(by_rates.states, run.states, rtol=1e-12, atol=1e-13)
+    for rows, message in [
+        ([row[:-1] for row in lines], "no columns force; it has time_s, x"),
+        ([*lines[:5], *lines[7:]], "the times of a trajectory are k h, got steps of 0.0"),
+        ([*lines[:5], lines[5][:-1]], "row 5 has 7 cells, the header 8"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            nh.Trajectory.from_csv(written(rows), run.dsys)
 
 
 def test_a_data_frame_is_over_time(run):
@@ -82,6 +112,7 @@ def test_a_data_frame_is_over_time(run):
     frame = run.to_pandas()
     assert frame.index.name == "time_s" and list(frame.columns) == [
         *run.state_names,
+        *run.dsys.system.space.velocity_names,
         *run.input_names,
     ]
     np.testing.assert_array_equal(frame[list(run.state_names)], run.states)

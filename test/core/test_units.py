@@ -422,7 +422,7 @@ def test_constraints_are_met_to_all_digits_in_the_scale_of_their_system(name):
     np.testing.assert_allclose(q / motion.of_q, motion.q / motion.of_q, atol=1e-9)
     rest = minimize_potential_energy(motion.system, q, scale=scale)
     np.testing.assert_allclose(rest / motion.of_q, [0, -0.8, 0], atol=1e-9)
-    for wrong, words in (({"w": 1.0}, "choose of"), ({"x": 0.0}, "positive")):
+    for wrong, words in (({"w": 1.0}, "choose from"), ({"x": 0.0}, "positive")):
         with pytest.raises(ValueError, match=words):
             satisfy_constraints(motion.system, motion.q, scale=wrong)
 

@@ -109,11 +109,11 @@ def test_lengths_are_right_to_a_thousandth_in_states_and_steps(body, tree):
 def test_half_a_turn_in_one_step_is_refused(body):
     limit = np.pi / H
     assert body.state([1, 0, 0, 0], [0, 0.99 * limit, 0])[5] == pytest.approx(2 * 0.99 * limit)
-    with pytest.raises(ValueError, match="turns by 3.17 rad in one step.*choose h < 0.099 s"):
+    with pytest.raises(ValueError, match="rotates by 3.17 rad in one step.*choose h < 0.099 s"):
         body.state([1, 0, 0, 0], [0, 1.01 * limit, 0])
     ball = midpoint(System("ball", Product(Rn("z"), S2("n")), lambda q, v: ca.sumsqr(v) / 2), H)
     ball.state([0, 0, 0, 1], [2 * limit, 0, 0.99 * limit, 0])
-    with pytest.raises(ValueError, match="turns by 3.17 rad"):
+    with pytest.raises(ValueError, match="rotates by 3.17 rad"):
         ball.state([0, 0, 0, 1], [0, 0, 1.01 * limit, 0])
 
 

@@ -139,7 +139,7 @@ def test_compositions_and_prescribed_coordinates():
     from nh_control.integrators import INTEGRATORS
 
     composed = INTEGRATORS["midpoint_order4"].make(cart_pole(), 0.1)
-    with pytest.raises(ValueError, match="its substeps have"):
+    with pytest.raises(ValueError, match="use the method of its substeps"):
         nh.latex(composed)
     moved = get("marionette").model().system
     assert moved.prescribed and "Equations of motion" not in nh.latex(moved, simplify=False).groups

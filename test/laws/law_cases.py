@@ -109,7 +109,7 @@ class BuiltIn(Subject):
 SYSTEMS = tuple(
     name
     for name in systems.__all__
-    if name[0].islower() and name not in ("link_tensions", "quadrotor_payload")
+    if name[0].islower() and name not in ("link_tensions", "quadrotor_payload", "with_rotors")
 )
 register(Room("systems", lambda k: BuiltIn(SYSTEMS[k]), len(SYSTEMS), tuple(INTEGRATORS), 99))
 

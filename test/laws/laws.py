@@ -191,11 +191,16 @@ def close(got, want, tolerance, size=1.0):
 
 def close_to_difference(rule, function, spacing, got):
     """Within what halving the spacing changes of a difference of order 8, which is 2^8 times its
-    error, and round-off.
+    error, and round-off; the spacing is halved up to twice while it is too coarse.
     """
-    coarse, fine = rule(function, spacing), rule(function, spacing / 2)
-    change, size = np.abs(fine - coarse).max(), np.abs(fine).max(initial=1.0)
-    assert change <= 1e-5 * size, ("the differences are too coarse", coarse, fine)
+    for _ in range(3):
+        coarse, fine = rule(function, spacing), rule(function, spacing / 2)
+        change, size = np.abs(fine - coarse).max(), np.abs(fine).max(initial=1.0)
+        if change <= 1e-5 * size:
+            break
+        spacing /= 2
+    else:
+        raise AssertionError("the differences are too coarse", coarse, fine)
     power = 2 if rule is second_derivative else 1
     round_off = 1e-10 * max(1.0, 0.02 / spacing) ** power
     assert np.abs(got - fine).max() <= change + round_off * size, (got, fine, change)

@@ -146,7 +146,7 @@ def test_a_run_of_many_native_calls_is_one_run(name, numeric, monkeypatch):
     """Its steps, the times that are asked for, events, their counts, and the whole curve."""
     runs = []
     for room, t_eval in ((1000, None), (3, None), (7, TIMES)):
-        monkeypatch.setattr("nh_control.integrators.adaptive_run.ROOM", room)
+        monkeypatch.setattr("nh_control.integrators.adaptive_run.BATCH_SIZE", room)
         events = [marked(event, numeric=numeric) for event in EVENTS[name]()]
         runs.append(
             nh.solve_ivp(

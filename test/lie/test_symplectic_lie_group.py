@@ -196,7 +196,7 @@ def test_what_it_cannot_take_it_names():
     with pytest.raises(ValueError, match="snakeboard has velocity constraints"):
         slgi(snakeboard(), 0.1)
     own = System("own", Spheroid(), lambda q, v: v[0] ** 2 / 2)
-    with pytest.raises(ValueError, match="known to act on a Spheroid"):
+    with pytest.raises(ValueError, match="no group action is known for a Spheroid"):
         slgi(own, 0.1)
     with pytest.raises(ValueError, match=r"theta must be one of \(0.0, 0.5, 1.0\), got 0.3"):
         slgi(pendulum(), 0.1, 0.3)

@@ -30,20 +30,21 @@ def period(x, torque):
 
 class ScriptedLoop:
     """A loop with its inbox, output and controller, which answers every new state k with the
-    torque 0.1 k after `delay_s`, but not while it is `away` (from, to).
+    torque 0.1 k after `delay_s`, for 0 within `publish`, but not while it is `away` (from, to).
 
     `shown` are the (time, step) of what was published, `states` and `inputs` are those of the
-    steps, `told` the modes, `placed` the (start, shown) at which a start was told. `present` and
-    `late` say whether all subscribers are there, and whether others came late.
+    steps, `told` the modes, `waited` what was said of waits, `placed` the (start, shown) at which
+    a start was told. `present` and `late` say whether all subscribers are there, and whether
+    others came late.
     """
 
     def __init__(self, monkeypatch, *faults, dsys=HALVED, speed=1.0, fallback="zero", strict=True,
                  timeout_steps=1, lockstep=False, wait=True, last_step=10**6, delay_s=1e-3,
-                 away=NEVER, limit=np.inf):  # fmt: skip
+                 answer_s=0.0, away=NEVER, limit=np.inf):  # fmt: skip
         self.now, self.delay_s, self.away, self.closed = 0.0, delay_s, away, False
         self._end, self._events = 0.0, []
         self.shown, self.states, self.inputs, self.told, self.placed_at = [], {}, {}, [], []
-        self.present, self.late = True, False
+        self.present, self.late, self.waited, self.controlled = True, False, [], True
         clock = types.SimpleNamespace(monotonic=lambda: self.now)
         monkeypatch.setattr(simulation_loop, "time", clock)
         monkeypatch.setattr(plant_report, "time", clock)
@@ -54,7 +55,7 @@ class ScriptedLoop:
             strict=strict,
         )  # fmt: skip
         self.pacer = Pacer(H, speed, clock=clock.monotonic)
-        options = Options(lockstep, wait, last_step)
+        options = Options(lockstep, wait, last_step, answer_s)
         self.loop = SimulationLoop(self.plant, validator, self.pacer, options, self, self)
 
     def at(self, time_s, action):
@@ -101,6 +102,9 @@ class ScriptedLoop:
         self.states[step], self.inputs[step] = self.plant.state, float(self.plant.inputs[0])
         if not self.away[0] <= self.now < self.away[1]:
             measured = self.plant.measured_step
+            if not self.delay_s:
+                self.answer(measured, 0.1 * measured)
+                return
             self.at(self.now + self.delay_s, lambda: self.answer(measured, 0.1 * measured))
 
     def changed(self):
@@ -108,6 +112,12 @@ class ScriptedLoop:
 
     def missing(self):
         return "" if self.present else "the probe"
+
+    def has_controller(self):
+        return self.controlled
+
+    def waits(self, text, over):
+        self.waited.append((round(self.now, 6), text, over))
 
     def late_subscribers(self):
         late, self.late = self.late, False

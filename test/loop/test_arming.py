@@ -11,10 +11,10 @@ from nh_control import scenarios
 from nh_control.control.damping import DAMPING_S, damping_input
 from nh_control.loop.arming import (
     Arming,
+    ArmingLimits,
     ArmingRefused,
     DisarmCommand,
     DisarmedInputs,
-    Limits,
     SafeRange,
     quantities,
 )
@@ -32,7 +32,7 @@ def made(name):
 
 
 def test_nothing_is_armed_unasked_and_every_disarming_is_counted_with_its_first_reason():
-    arming = Arming(Limits(error=0.1))
+    arming = Arming(ArmingLimits(error=0.1))
     assert not arming.armed and arming.reason == "not armed yet"
     arming.disarm("by request")
     assert arming.disarmed == 0 and arming.reason == "not armed yet"
@@ -44,7 +44,7 @@ def test_nothing_is_armed_unasked_and_every_disarming_is_counted_with_its_first_
         assert not arming.armed and (arming.disarmed, arming.reason) == (count, "by request")
     arming.observe(1.0, np.ones(1), False)
     assert (arming.disarmed, arming.reason) == (3, "by request")
-    assert Arming(Limits(), armed=True).reason == ""
+    assert Arming(ArmingLimits(), armed=True).reason == ""
 
 
 @pytest.mark.parametrize(
@@ -59,14 +59,14 @@ def test_nothing_is_armed_unasked_and_every_disarming_is_counted_with_its_first_
     ],
 )
 def test_an_error_beyond_its_limit_and_a_range_that_is_left_disarm(limits, observed, reason):
-    arming = Arming(Limits(**limits), armed=True)
+    arming = Arming(ArmingLimits(**limits), armed=True)
     error, *more = observed
     arming.observe(1.0, np.array(error), *more)
     assert arming.armed is (reason == "") and arming.reason.startswith(reason)
 
 
 def test_silence_is_since_the_last_state_or_arming_and_back_in_time_it_begins_again():
-    arming = Arming(Limits(silence_s=0.5), armed=True)
+    arming = Arming(ArmingLimits(silence_s=0.5), armed=True)
     arming.observe(10.0, FREE, False)
     arming.observe(20.0, FREE, False)
     arming.check_silence(20.5)
@@ -74,7 +74,7 @@ def test_silence_is_since_the_last_state_or_arming_and_back_in_time_it_begins_ag
     arming.check_silence(5.5)
     assert arming.armed
     arming.check_silence(5.6)
-    assert not arming.armed and arming.reason == "no state that can be used for 0.6 s"
+    assert not arming.armed and arming.reason == "no usable state for 0.6 s"
     arming.observe(6.0, FREE, False)
     arming.arm(6.5)
     arming.check_silence(7.0)
@@ -82,7 +82,7 @@ def test_silence_is_since_the_last_state_or_arming_and_back_in_time_it_begins_ag
 
 
 def test_saturation_counts_without_interruption_and_anew_after_arming_or_back_in_time():
-    arming = Arming(Limits(saturation_s=0.5), armed=True)
+    arming = Arming(ArmingLimits(saturation_s=0.5), armed=True)
     for now_s, saturated in (
         *((50.0, True), (50.4, True), (50.45, False), (50.9, True)),
         *((20.0, True), (20.4, True)),  # not as old as the clock
@@ -99,12 +99,12 @@ def test_saturation_counts_without_interruption_and_anew_after_arming_or_back_in
 
 
 def test_arming_is_refused_without_a_state_of_late():
-    arming = Arming(Limits(silence_s=0.5))
-    with pytest.raises(ArmingRefused, match="no state .* last 0.5 s; check that the robot"):
+    arming = Arming(ArmingLimits(silence_s=0.5))
+    with pytest.raises(ArmingRefused, match="no usable state in the last 0.5 s; check"):
         arming.arm(10.0)
     arming.observe(10.0, FREE, False)
     for later in (10.6, 9.0):  # too late, and a clock that went back
-        with pytest.raises(ArmingRefused, match="no state"):
+        with pytest.raises(ArmingRefused, match="no usable state"):
             arming.arm(later)
     assert not arming.armed and arming.disarmed == 0
     arming.arm(10.5)
@@ -112,7 +112,7 @@ def test_arming_is_refused_without_a_state_of_late():
 
 
 def test_arming_is_refused_beyond_a_limit_until_a_state_is_within_it():
-    arming = Arming(Limits(error=0.2))
+    arming = Arming(ArmingLimits(error=0.2))
     arming.observe(1.0, np.array([0.1, -0.3]), False)
     with pytest.raises(ArmingRefused, match="tracking error 0.3 is beyond 0.2; bring the robot"):
         arming.arm(1.0)
@@ -186,7 +186,7 @@ def test_ranges_and_limits_that_are_none_are_refused(snapshot):
              "cart_joint:nan:1", "cart:-1:1")  # fmt: skip
     told = [refusal(lambda: SafeRange(scenario, dsys.system.space, [one])) for one in wrong]
     for name in ("silence_s", "error", "saturation_s"):
-        told += [refusal(lambda: Limits(**{name: one})) for one in (-1.0, np.nan, np.inf)]
+        told += [refusal(lambda: ArmingLimits(**{name: one})) for one in (-1.0, np.nan, np.inf)]
     assert told == snapshot
 
 

@@ -13,7 +13,7 @@ from nh_control.loop.command_validator import CommandNames, CommandValidator, Fa
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
 from nh_control.mechanics.system import System
 from nh_control.scenarios import Joint
-from nh_control.scenarios.driven_joints import DrivenJoint, driven_joints
+from nh_control.scenarios.driven_joints import DrivenJoint, driven_joints, joint_efforts
 
 INPUTS = ("a", "b")
 NAMES = CommandNames(INPUTS)
@@ -87,7 +87,7 @@ def test_an_answer_to_the_first_state_that_comes_twice_is_counted_once():
 
 
 @pytest.mark.parametrize(
-    ("fallback", "expected"), [("hold", (1.0, 2.0)), ("zero", (0.0, 0.0)), ("stop", None)]
+    ("fallback", "expected"), [("hold", (1.0, 2.0)), ("zero", (0.0, 0.0)), ("wait", None)]
 )
 def test_the_fallback_applies_once_the_command_is_no_longer_fresh(fallback, expected):
     g = validator(timeout_steps=3, fallback=fallback)
@@ -95,7 +95,7 @@ def test_the_fallback_applies_once_the_command_is_no_longer_fresh(fallback, expe
     assert g.take(0) == g.take(1) == g.take(2) == (1.0, 2.0)
     assert (g.held_steps, g.fallback_steps) == (2, 0)
     assert g.take(3) == expected  # what is held is what was applied
-    assert (g.held_steps, g.fallback_steps) == (2, fallback != "stop")
+    assert (g.held_steps, g.fallback_steps) == (2, fallback != "wait")
 
 
 def test_hold_without_any_command_is_zero_and_a_new_run_forgets_the_last_one():
@@ -129,6 +129,41 @@ def test_commands_of_another_clock_answer_the_present_state_one_after_the_other(
         assert offer(g, step, values, stamp=stamp) is None
         assert g.take(step) == values and g.answers(step)
     assert g.take(8) == (0.7, 0.8) and g.take(9) == (0.0, 0.0) and not g.rejected
+
+
+def test_the_newest_answer_of_one_sender_acts_and_the_first_one_of_several():
+    """A controller with a clock of its own may answer a state twice, or not at all."""
+    g = validator(timeout_steps=3, strict=False)
+    assert offer(g, 4, (0.1, 0.2)) is None and offer(g, 4, (0.3, 0.4)) is None
+    assert g.take(4) == (0.3, 0.4) and (g.accepted, g.rejected.total()) == (2, 0)
+    g.several = lambda: True
+    assert offer(g, 5, (0.5, 0.6)) is None
+    assert offer(g, 5, (0.7, 0.8)) is Rejection.DUPLICATE and g.take(5) == (0.5, 0.6)
+
+
+@pytest.mark.parametrize("stamp", [1, 12_345_678, 49_000_000, 10**12, WALL])
+def test_targets_answer_the_present_state_whatever_their_stamp(stamp):
+    g = CommandValidator(NAMES, LIMITS, CLOCK, 3, "zero", strict=False, own_clock=True)
+    for step, values in ((5, (0.1, 0.2)), (5, (0.3, 0.4)), (6, (0.5, 0.6))):
+        assert offer(g, step, values, stamp=stamp) is None and g.answers(step)
+        assert g.take(step) == values
+    assert g.accepted == 3 and not g.rejected
+
+
+NONE, NO = (math.nan, math.nan), Rejection.NO_COMMAND
+
+
+def test_nan_of_inputs_that_nobody_commanded_is_no_command():
+    g = validator(timeout_steps=3, strict=False)
+    g.fallback_inputs[Fallback.ZERO] = lambda: (0.0, 7.0)
+    assert [offer(g, step, NONE) for step in range(3)] == [NO] * 3
+    assert (g.accepted, g.rejected.total()) == (0, 0) and not g.answers(2)
+    assert offer(g, 3, (0.5, math.nan)) is None and g.take(3) == (0.5, 7.0)
+    assert offer(g, 4, (math.nan, 0.1)) is Rejection.NOT_FINITE  # it had a command
+    assert offer(g, 4, (0.5, math.inf)) is Rejection.NOT_FINITE
+    g.clear()
+    assert offer(g, 0, NONE) is NO
+    assert offer(validator(), 0, NONE) is Rejection.NOT_FINITE  # lock-step
 
 
 def test_lock_step_takes_no_command_of_another_clock():
@@ -190,39 +225,48 @@ def test_every_input_is_named_once(names, order):
 
 
 @pytest.mark.parametrize(
-    ("names", "values", "driving"),
+    ("names", "values", "ordered"),
     [
-        ("flap turret lift", (0.0, 1.0, 2.0), (1.0, 2.0)),
-        ("turret flap lift", (1.0, math.nan, 2.0), (1.0, 2.0)),
+        ("flap turret lift", (0.0, 1.0, 2.0), (2.0, -2.0)),
+        ("turret flap lift", (1.0, math.nan, 2.0), (2.0, -2.0)),
         ("flap turret lift", (0.5, 1.0, 2.0), None),
         ("turret flap lift", (1.0, 0.0, 2.0, 3.0), None),
         ("turret flap lift", (1.0,), None),
     ],
 )
-def test_a_joint_that_nothing_drives_may_have_no_effort_as_its_value(names, values, driving):
-    assert TURRET.driving(tuple(names.split()), values) == driving
+def test_a_joint_that_nothing_drives_may_have_no_effort_as_its_value(names, values, ordered):
+    assert TURRET.ordered(tuple(names.split()), values) == ordered
 
 
 JOINTS = (Joint("first", "x", -1.0), Joint("again", "x"), Joint("second", "y"), Joint("rest", "z"))
 
 
 @pytest.mark.parametrize(
-    ("force", "driven"),
+    ("force", "driven", "efforts"),
     [
-        (lambda q, v, u: [4 * u[0], u[1], 0], [("first", 0, -0.25), ("second", 1, 1.0)]),
-        (lambda q, v, u: [u[1] - v[0], -q[0], 0 * u[0]], [("first", 1, -1.0)]),
-        (lambda q, v, u: [u[0] + u[1], 0, 0], []),
-        (lambda q, v, u: [u[0], u[0], q[0] * u[1]], []),
+        (
+            lambda q, v, u: [4 * u[0], u[1], 0],
+            [("first", 0, -0.25), ("second", 1, 1.0)],
+            [-8, 8, 3, 0],
+        ),
+        (lambda q, v, u: [u[1] - v[0], -q[0], 0 * u[0]], [("first", 1, -1.0)], [-3, 3, 0, 0]),
+        (lambda q, v, u: [u[0] + u[1], 0, 0], [], [-5, 5, 0, 0]),
+        (lambda q, v, u: [u[0], u[0], q[0] * u[1]], [], [-2, 2, 2, 1.5]),
     ],
 )
-def test_a_joint_is_driven_by_an_input_that_moves_it_alone(force, driven):
-    """Of three unit masses; forces from outside are no actuators."""
+def test_a_joint_is_driven_by_an_input_that_moves_it_alone(force, driven, efforts):
+    """Of three unit masses; forces from outside are no actuators. Inputs (2, 3) apply efforts to
+    joints, whoever else they drive.
+    """
     kinetic = lambda q, v: 0.5 * (v[0] ** 2 + v[1] ** 2 + v[2] ** 2)
     system = System("linkage", Rn("x", "y", "z"), kinetic, inputs=("a", "b"), force=force)
     pushed = with_external_forces(system, list(on_coordinates(system.space, (), {})))
     for one in (system, pushed):
         found = driven_joints(JOINTS, one, 2)
         assert [(joint.name, joint.input, joint.gain) for joint in found] == driven
+        applied = joint_efforts(JOINTS, one, 2)
+        q, v, u = np.array([0.5, 0, 0]), np.ones(3), np.array([2.0, 3.0])
+        assert applied(q, v, u) == efforts
 
 
 # Deadlines ---------------------------------------------------------------------------------------

@@ -337,7 +337,9 @@ def test_implausible_states_are_counted_in_turn_and_ten_are_a_divergence(robot):
     it.answer(1.5)  # one that is plausible: counted anew
     refused(9, 2.0)
     forgotten = len(it.estimate.forgotten)
-    with pytest.raises(Diverged, match="10 states in turn were implausible, the last one too far"):
+    with pytest.raises(
+        Diverged, match="10 successive states were implausible; the last one was too far"
+    ):
         it.answer(2.5)
     assert len(it.estimate.forgotten) == forgotten + 1
     refused(9, 3.0)
@@ -364,7 +366,9 @@ def flying(robot, outlier):
 def test_a_state_that_no_motion_explains_is_refused_and_the_next_one_used(robot):
     answer = flying(robot, outlier=100.0)
     for wrong in (100.0, -0.5, 1e200):
-        with pytest.raises(StateRefused, match="standard deviations from what the model") as got:
+        with pytest.raises(
+            StateRefused, match="standard deviations from the prediction of"
+        ) as got:
             answer(wrong)
         assert got.value.kind is Refusal.IMPLAUSIBLE
         assert np.abs(answer().command.error[:2]).max() < 0.01

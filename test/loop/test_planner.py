@@ -88,7 +88,7 @@ def test_a_late_plan_is_answered_without_and_becomes_the_last_one(planner, gate)
     if last.memory.age:  # the plan that was late; a fast machine may have a new one
         assert last.memory.age == 2
         np.testing.assert_array_equal(last.memory.inputs, made.inputs)
-    assert "by an earlier plan" in hurried.trouble()
+    assert "followed an earlier plan" in hurried.trouble()
 
 
 def test_a_preparation_of_another_run_or_leg_is_not_used(planner):
@@ -133,7 +133,7 @@ def test_the_first_plan_is_waited_for_by_the_patient_alone_others_get_lqr(planne
     command = hurried.answer(mpc, 0, START, None)
     np.testing.assert_array_equal(command.u, linear(mpc).command(0, START).u)
     assert not command.memory.arrays and hurried.values()["plan_age_steps"] == -1
-    assert "1 by LQR" in hurried.trouble()
+    assert "1 came from LQR" in hurried.trouble()
     threading.Timer(0.2, gate.set).start()
     assert planner(0.0, True).answer(mpc, 0, START, None).memory.arrays
 
@@ -147,5 +147,5 @@ def test_trouble_is_told_once_and_margins_are_the_least_until_then(planner, gate
         hurried.answer(mpc, 0, START * [0, 1, 1, 1] + [position, 0, 0, 0], None)
     least = hurried.values()["margin: track"]
     assert least == pytest.approx(hurried.margin - 0.1)
-    assert "of 3 commands 0 by an earlier plan and 3 by LQR" in hurried.trouble()
+    assert "of 3 commands, 0 followed an earlier plan and 3 came from LQR" in hurried.trouble()
     assert hurried.trouble() == "" and hurried.values()["commands_by_lqr"] == 3

@@ -10,6 +10,8 @@ from scripted_loop import ALWAYS, LIGHT, TOO_MUCH
 from nh_control import scenarios
 from nh_control.control import Command
 from nh_control.geometry.rotations import SO3
+from nh_control.loop.arming import error_limit
+from nh_control.loop.error_bounds import ErrorBounds
 from nh_control.loop.plant_report import OutputMonitor, PlantReport, RotationMonitor
 from nh_control.loop.reference_sequence import ReferenceLeg
 from nh_control.loop.reports import Refusal
@@ -200,6 +202,31 @@ def test_errors_are_shown_by_their_names_and_parts():
     assert parts["error of heading (rad)"] == pytest.approx(0.3)
 
 
+def test_an_error_beyond_its_bounds_is_a_warning_and_then_an_error_and_not_tracking():
+    """The largest since the last report; bounds follow from the scenario's initial error."""
+    bounds = ErrorBounds.of(SCENARIO, MODEL, SCENARIO.reference(MODEL))
+    assert bounds.error == error_limit(SCENARIO, MODEL, SCENARIO.reference(MODEL))
+    assert bounds.warning == 0.3 * bounds.error
+    report, told = TrackerReport(SCENARIO, MODEL, bounds), []
+    i = int(np.argmax(bounds.tracked))
+    below, above = 0.9 * bounds.warning, 1.1 * bounds.warning
+    for sizes in ((below,), (above, 0.0), (0.0, 571.0), (np.nan,), (0.0,)):
+        for size in sizes:
+            error = np.zeros(MODEL.ndx)
+            error[i] = -size
+            error[MODEL.system.space.nv :] = 1e3  # momenta are not bounded
+            report.add_command(0, STANDING, STANDING, command([False] * 2, error), 0)
+            report.add_response_time(1e-3)
+        made = report.make()
+        told.append((made.level, made.message))
+    assert told[0] == told[4] == ("ok", "tracking")
+    assert [level for level, _ in told] == ["ok", "warn", "error", "error", "ok"]
+    assert "tracking error 571 (m, rad) is beyond" in told[2][1] and "inf" in told[3][1]
+    given = ErrorBounds.of(SCENARIO, MODEL, SCENARIO.reference(MODEL), 0.0, 2.0)
+    assert (given.warning, given.error) == (np.inf, 2.0)
+    assert given.judge(3.0)[0] == "error" and given.judge(1.9) == ("ok", "")
+
+
 def test_it_says_the_worst_there_is_to_say_and_counts_refusals(clock, snapshot):
     report, x, told = TrackerReport(SCENARIO, MODEL), STANDING, []
     answer = lambda: report.add_response_time(1e-3)
@@ -243,3 +270,18 @@ def test_it_is_said_that_a_reference_is_over(snapshot):
             assert made.values["reference"] == "a_way"
             assert made.values["reference_left_s"] == pytest.approx((50 - step) * MODEL.h)
     assert said == snapshot
+
+
+@pytest.mark.parametrize(
+    ("hold", "level", "largest"), [(True, "error", 3.0), (False, "warn", 0.0)]
+)
+def test_errors_after_the_end_count_where_it_is_held(hold, level, largest):
+    bounds = ErrorBounds.of(SCENARIO, MODEL, SCENARIO.reference(MODEL), 1.0, 2.0)
+    report, error = TrackerReport(SCENARIO, MODEL, bounds), np.zeros(MODEL.ndx)
+    error[int(np.argmax(bounds.tracked))] = 3.0
+    report.set_leg(held(hold))
+    report.add_command(150, STANDING, STANDING, command([False] * 2, error), 0)
+    report.add_response_time(1e-3)
+    made = report.make()
+    assert (made.level, made.values["error_largest"]) == (level, largest)
+    assert hold or "ended 1 s ago and is not held" in made.message

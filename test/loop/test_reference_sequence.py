@@ -123,7 +123,7 @@ def test_legs_that_are_over_are_forgotten(sequence):
     gc.collect()
     assert first() is None
     assert sequence.leg(990).end == 1010 and sequence.first == 980
-    with pytest.raises(ValueError, match="begins at step 980, asked for step 979"):
+    with pytest.raises(ValueError, match="begins at step 980, but step 979 was requested"):
         sequence.target(979)
 
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from scripted_loop import ALWAYS, CLOCK, HALVED, LIGHT, START, TOO_MUCH, H, period
+from scripted_loop import ALWAYS, CLOCK, HALVED, LIGHT, NEVER, START, TOO_MUCH, H, period
 
+from nh_control.loop.command_validator import Fallback
 from nh_control.loop.plant_report import PlantReport
 from nh_control.loop.simulation_loop import Mode, Options, Refused
 
@@ -172,6 +173,7 @@ def test_a_run_is_paused_stepped_resumed_and_reset(scripted):
     run.run(10.0)
     assert run.plant.step == 4 and run.loop.mode is Mode.PAUSED
     run.loop.resume()
+    assert run.loop.paused_s == pytest.approx(9.955)
     run.run(10.045)
     run.loop.pause()
     assert run.plant.step == 8 and run.pacer.statistics().jitter_max_s < 1e-6
@@ -179,7 +181,9 @@ def test_a_run_is_paused_stepped_resumed_and_reset(scripted):
     assert run.plant.step == 9
     run.loop.reset()
     assert (run.plant.step, run.loop.mode, run.shown[-1][1]) == (0, Mode.PAUSED, 0)
+    run.run(10.05)
     run.loop.resume()
+    assert run.loop.paused_s == 0.0  # of a run that has not begun
     run.run(10.1)
     assert run.plant.step > 3
 
@@ -224,17 +228,56 @@ def test_requested_steps_end_early_by_another_request_and_say_so(scripted, reque
     assert told == [(1, False), (1, True)] and run.loop.mode.value == mode
 
 
-def test_the_fallback_stop_pauses_and_a_resumed_run_awaits_an_answer(scripted):
-    run = scripted(fallback="stop", timeout_steps=2, away=(0.001, 9.0))
-    run.run(0.5)
-    assert run.plant.step == 2
-    assert run.phase == ("paused", "no command for 2 steps, fallback is stop")
+def test_the_fallback_wait_lets_the_time_wait_for_a_controller_and_goes_on_by_itself(scripted):
+    """A controller that dies and comes back changes no state, and no command is late."""
+    runs = []
+    for away in (NEVER, (0.1005, 5.0)):
+        run = scripted(fallback="wait", strict=False, last_step=40, away=away)
+        run.run(9.0)
+        assert run.phase == ("finished", "40 steps done")
+        runs.append(run)
+    undisturbed, run = runs
+    assert run.states.keys() == undisturbed.states.keys()
+    for step, state in run.states.items():
+        np.testing.assert_array_equal(state, undisturbed.states[step])
+    validator = run.loop.validator
+    assert (validator.fallback_steps, validator.rejected.total(), run.missed) == (0, 0, 0)
+    (began, why, first), (ended, after, last) = run.waited
+    assert "waiting for the command that answers step 10" in why and "continues by itself" in why
+    assert (first, last) == (False, True) and 1.1 < began < 1.3 and 5.0 < ended < 5.2
+    assert "the run continues at step 10" in after
+    assert run.loop.waits == 1 and 4.8 < run.loop.waited_s < 5.1
+    assert not undisturbed.waited and undisturbed.loop.waits == 0
+
+
+def test_a_run_that_waits_is_a_warning_can_be_paused_and_takes_another_fallback(scripted):
+    run = scripted(fallback="wait", timeout_steps=2, away=(0.1005, 99.0))
+    run.run(3.0)
+    report = PlantReport(run.loop).make()
+    assert report.level == "warn" and "the command that answers step 11" in report.message
+    run.loop.pause()
     run.loop.resume()
-    run.run(0.6)
-    assert run.plant.step == 2 and run.loop.awaiting
-    run.answer(2)
-    run.run(1.0)
-    assert run.plant.step == 4
+    run.run(3.5)
+    assert run.plant.step == 11 and run.loop.awaiting
+    run.loop.set_fallback(Fallback.HOLD)
+    run.run(3.7)
+    assert run.plant.step > 25
+
+
+def test_a_short_stall_is_not_told_and_lost_measurements_do_not_count_as_one(scripted):
+    lost, steps = "dropout=1,start=0.15,duration=0.2", []
+    run = scripted(lost, fallback="wait", strict=False, timeout_steps=3, away=(0.1, 0.4))
+    run.at(0.39, lambda: steps.append((run.plant.step, run.loop.awaiting)))
+    run.run(1.2)
+    assert steps == [(12, True)] and run.plant.step > 60
+    assert not run.waited and run.loop.waits == 1 and run.loop.validator.fallback_steps == 0
+
+
+def test_a_start_without_a_controller_is_told_after_ten_seconds(scripted):
+    run = scripted(away=(0.0, 12.0), last_step=5)
+    run.run(13.0)
+    (began, _, _), (ended, _, _) = run.waited
+    assert 10 < began < 10.3 and 12 < ended < 12.3 and run.loop.waits == 0
 
 
 # Failures ----------------------------------------------------------------------------------------
@@ -353,3 +396,45 @@ def test_a_planned_run_begins_where_the_reference_starts_again(scripted, start, 
     assert run.shown[0][1] == step
     np.testing.assert_array_equal(run.states[step], other)
     assert run.loop.command(("torque",), (0.0,), CLOCK.stamp(step + 8)) is not None
+
+
+def test_requests_are_heard_though_no_answer_is_waited_for(scripted):
+    """A tracker in the same process answers while the plant publishes."""
+    run = scripted(lockstep=True, speed=0.0, delay_s=0.0, last_step=50)
+    run.at(0.0, run.loop.pause)
+    run.run(1.0)
+    assert run.loop.mode is Mode.PAUSED and run.plant.step <= 1
+    run.loop.resume()
+    run.run(2.0)
+    assert run.loop.mode is Mode.FINISHED and run.inputs[50] == pytest.approx(4.9)
+
+
+# A controller that is silent ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("controlled", "until_s", "mode"),
+    [
+        (True, 3.4, "running"),
+        (True, 3.8, "failed"),
+        (False, 1.9, "running"),
+        (False, 2.3, "failed"),
+    ],
+)
+def test_a_controller_that_never_came_is_awaited_once(scripted, controlled, until_s, mode):
+    """A recorder has waited for its publisher as well."""
+    run = scripted(lockstep=True, away=ALWAYS, answer_s=2.0)
+    run.present, run.controlled = False, controlled
+    run.at(1.5, lambda: setattr(run, "present", True))
+    run.run(until_s)
+    assert run.phase[0] == mode and run.plant.step == 0
+
+
+def test_a_step_without_an_answer_ends_the_run_after_its_time(scripted):
+    run = scripted(lockstep=True, speed=0.0, away=(0.05, 100.0), answer_s=2.0)
+    run.run(15.0)
+    step = run.plant.step
+    assert run.phase == ("failed", f"no command answered step {step} within 2 s") and step > 0
+    assert run.loop.failure is None
+    ((time_s, text, over),) = run.waited  # and nothing of an answer
+    assert 1.0 < time_s < 2.3 and f"the command that answers step {step}" in text and not over

@@ -1,19 +1,14 @@
 """States from measurements: at the steps of a simulation, and at any times of hardware."""
 
-from functools import cache
-
 import numpy as np
 import pytest
 from refusals import refusal
 
 from nh_control import scenarios
-from nh_control.control.damping import DAMPING_S, damping_input
 from nh_control.control.input_history import predict
 from nh_control.integrators import midpoint
-from nh_control.loop import state_estimate
 from nh_control.loop.hardware_estimate import FilteredState, MeasuredState
-from nh_control.loop.reference_sequence import ReferenceSequence
-from nh_control.loop.state_estimate import JoinCheck, StateEstimate
+from nh_control.loop.state_estimate import StateEstimate
 from nh_control.systems.spherical_pendulum import spherical_pendulum
 
 NAN = np.nan
@@ -188,51 +183,3 @@ def test_a_filter_takes_inputs_for_as_long_as_they_acted(cart):
 def test_a_filter_needs_positive_noise(cart, snapshot):
     wrong = (0.0, 1.0), (0.1, 0.0), (1e-3, 1.0, -1.0)
     assert [refusal(lambda: FilteredState(cart[0], *numbers)) for numbers in wrong] == snapshot
-
-
-# Runs that are joined late -----------------------------------------------------------------------
-
-
-@cache
-def sequence():
-    scenario = scenarios.get("snakeboard")
-    dsys = scenario.model()
-    return ReferenceSequence(scenario.tracker(dsys, scenario.reference(dsys)))
-
-
-@cache
-def left_alone(steps):
-    """The snakeboard's state after 400 steps of parking, and `steps` without a tracker."""
-    dsys, x = sequence().dsys, sequence().target(0)
-    for k in range(400 + steps):
-        following = k < 400
-        u = sequence().command(k, x).u if following else damping_input(dsys, x, DAMPING_S)
-        x = dsys.step(x, u)
-    return x
-
-
-def test_it_is_joined_where_it_can_be_followed_from():
-    JoinCheck(sequence()).require(450, left_alone(50))
-    with pytest.raises(ValueError, match=r"cannot be joined at step 700.*leaves the domain"):
-        JoinCheck(sequence()).require(700, left_alone(300))
-
-
-def test_a_run_is_followed_from_its_start_whatever_comes():
-    late = JoinCheck(sequence())
-    late.require(0, left_alone(300))
-    late.require(700, left_alone(300))
-    late.reset()
-    with pytest.raises(ValueError, match="cannot be joined"):
-        late.require(700, left_alone(300))
-
-
-def test_it_is_asked_once_a_second_and_in_another_run_at_once(monkeypatch):
-    asked, late = [], JoinCheck(sequence())
-    obstacle = lambda sequence, k, x: asked.append(k) or "a wall"
-    monkeypatch.setattr(state_estimate, "obstacle", obstacle)
-    for k in (700, 701, 799, 800, 850):
-        if k == 850:
-            late.reset()
-        with pytest.raises(ValueError, match=f"at step {k}: a wall"):
-            late.require(k, left_alone(50))
-    assert asked == [700, 800, 850]

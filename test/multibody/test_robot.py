@@ -12,7 +12,7 @@ import nh_control as nh
 from nh_control import multibody as mb
 from nh_control.mechanics.continuous import ContinuousSystem
 
-RANGE = mb.Limits(-2.5, 2.5)
+RANGE = mb.CoordinateLimits(-2.5, 2.5)
 
 
 def arm(base="fixed") -> mb.Multibody:
@@ -22,7 +22,9 @@ def arm(base="fixed") -> mb.Multibody:
         *root,
         mb.revolute("turn", "base", axis="z", limits=RANGE),
         mb.revolute("lift", "turn", axis="y", position=(0.1, 0, 0.3), limits=RANGE),
-        mb.prismatic("reach", "lift", axis="x", position=(0.4, 0, 0), limits=mb.Limits(0.0, 0.5)),
+        mb.prismatic(
+            "reach", "lift", axis="x", position=(0.4, 0, 0), limits=mb.CoordinateLimits(0.0, 0.5)
+        ),
         mb.revolute("wrist", "reach", axis=(0.0, 0.6, 0.8), position=(0.2, 0, 0.1), limits=RANGE),
         mb.fixed("tool", "wrist", position=(0, 0.05, 0.2)),
     ]
@@ -95,6 +97,44 @@ def test_inverse_dynamics_of_a_flying_robot_are_those_of_its_equations_of_motion
     expected = np.zeros(model.space.nw)
     expected[places] = u
     np.testing.assert_allclose(robot.inverse_dynamics(q, v, a), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("base", ["fixed", "floating"])
+def test_forward_dynamics_undo_inverse_dynamics(base):
+    robot = nh.Robot(arm(base))
+    states = [state(robot.model, seed) for seed in (0, 1)]
+    q, v, a = (np.array(column) for column in zip(*states))
+    forces = robot.inverse_dynamics(q, v, a)
+    np.testing.assert_allclose(robot.forward_dynamics(q, v, forces), a, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        robot.forward_dynamics(q[0], v[0], forces[0]), a[0], rtol=1e-10, atol=1e-10
+    )
+
+
+def test_coriolis_forces_change_the_kinetic_energy_by_no_more_than_its_rate(robot):
+    """`v . c(q, v) = v^T M' v / 2` along the motion, and c is quadratic in v."""
+    q, v, _ = state(robot.model)
+    ahead, behind = (robot.mass_matrix(q + sign * 1e-6 * v) for sign in (1, -1))
+    forces = robot.coriolis_forces(q, v)
+    assert v @ forces == pytest.approx(v @ (ahead - behind) @ v / 4e-6, rel=1e-7)
+    np.testing.assert_allclose(robot.coriolis_forces(q, 2 * v), 4 * forces, rtol=1e-12)
+
+
+@pytest.mark.parametrize("base", ["fixed", "floating"])
+def test_the_center_of_mass_carries_the_weight(base):
+    """Its Jacobian is the derivative of its place, and m g J is what gravity asks for."""
+    robot = nh.Robot(arm(base))
+    q, v, _ = state(robot.model)
+    moving = robot.model.bodies[base == "fixed" :]
+    places = np.array([robot.model.point(q, mb.Point(b.frame, b.center)) for b in moving])
+    masses = np.array([b.mass for b in moving])
+    total = masses.sum()
+    assert robot.total_mass == pytest.approx(total)
+    np.testing.assert_allclose(robot.center_of_mass(q), masses @ places / total, atol=1e-13)
+    space, J = robot.model.space, robot.center_of_mass_jacobian(q)
+    ends = [robot.center_of_mass(space.retract(q, s * 1e-6 * v)) for s in (1, -1)]
+    np.testing.assert_allclose(J @ v, (ends[0] - ends[1]) / 2e-6, atol=1e-8)
+    np.testing.assert_allclose(robot.gravity(q), total * 9.81 * J[2], atol=1e-10)
 
 
 def test_gravity_is_the_slope_of_the_weights_energy(robot):

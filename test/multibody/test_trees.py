@@ -33,6 +33,7 @@ from nh_control.multibody.joint_inertia import moves_mass
 from nh_control.multibody.joint_types import Floating, Spherical
 from nh_control.multibody.rotation_joints import functions_of
 from nh_control.multibody.tree_engine import TreeEngine
+from nh_control.numerics import newton
 from nh_control.numerics.spline import Spline
 
 FORCE = Spline(
@@ -312,7 +313,7 @@ def test_a_model_of_one_parameter_steps_with_its_present_value():
 
 def test_parameters_that_cannot_be_are_refused_and_repeated_names_get_numbers():
     model = random_tree([0, 1], np.random.default_rng(4))
-    with pytest.raises(ValueError, match=r"no constants .*b0_color.*choose of.*b0_mass"):
+    with pytest.raises(ValueError, match=r"no constants .*b0_color.*choose from.*b0_mass"):
         replace(model, parameters=("b0_color",)).system  # noqa: B018
     system = replace(model, parameters=("b0_mass", "b0_inertia")).system
     for wrong, words in (
@@ -373,7 +374,9 @@ def test_wrenches_many_times_the_weight_of_what_they_act_on():
     ],
 )
 def test_stiff_springs_and_strong_dampers_step_as_generated(kinds, stiffness, damping):
-    """From where the springs are at rest; both are many times the inertia over h, or h^2."""
+    """From where the springs are at rest; both are many times the inertia over h, or h^2. Rows are
+    solved to TOLERANCE of their terms, of which the impulses of springs of 1 m are the largest.
+    """
     rng = np.random.default_rng(3)
     free = random_tree(kinds, rng)
     bound = with_bonds(free, 2, rng, stiffness, damping)
@@ -387,8 +390,8 @@ def test_stiff_springs_and_strong_dampers_step_as_generated(kinds, stiffness, da
     tree, generated = both_ways(replace(bound, elements=elements))
     x, u = generated.measured_state(q, rng.normal(size=free.space.nw)), np.ones(free.system.nu)
     expected = generated.step(x, u)
-    atol = 1e-11 * np.abs(expected).max()
-    np.testing.assert_allclose(tree.step(x, u), expected, rtol=0, atol=atol)
+    terms = np.abs(expected).max() + stiffness * generated.h + damping
+    np.testing.assert_allclose(tree.step(x, u), expected, rtol=0, atol=newton.TOLERANCE * terms)
     assert tree.newton_iterations(x, u) <= generated.newton_iterations(x, u) + 3
 
 
@@ -441,7 +444,7 @@ def test_a_nut_falls_down_a_screw_with_constant_acceleration(pitch):
     np.testing.assert_allclose(dsys.energies(states), dsys.energy(states[0]), rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("kinds, h, most", [([0] * 12, 1e-4, 3), ([5, 0, 2, 1], 0.01, 4)])
+@pytest.mark.parametrize("kinds, h, most", [([0] * 12, 1e-4, 2), ([5, 0, 2, 1], 0.01, 3)])
 def test_the_first_correction_with_the_mass_matrix_leads_close_to_the_end(kinds, h, most):
     rng = np.random.default_rng(1)
     dsys = midpoint(random_tree(kinds, rng).system, h)
@@ -472,7 +475,7 @@ def test_numbers_too_large_to_calculate_with_have_no_velocity():
     dsys = midpoint(mb.Multibody("chain", frames, bodies).system, 0.01)
     x = dsys.state(dsys.system.space.origin, np.zeros(9))
     x[0] = 1e308
-    with pytest.raises(np.linalg.LinAlgError, match="singular mass matrix"):
+    with pytest.raises(np.linalg.LinAlgError, match="mass matrix is singular"):
         dsys.velocity(x)
 
 

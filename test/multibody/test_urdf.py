@@ -13,7 +13,7 @@ from urdf_robots import ROBOTS, all_files
 import nh_control
 from nh_control.integrators import midpoint
 from nh_control.mechanics.continuous import ContinuousSystem
-from nh_control.multibody import JointDamper, JointFriction, Limits, UrdfError, load_urdf
+from nh_control.multibody import CoordinateLimits, JointDamper, JointFriction, UrdfError, load_urdf
 
 DOUBLE_PENDULUM = Path(nh_control.__file__).parent / "data" / "double_pendulum.urdf"
 INERTIAL = (
@@ -105,7 +105,7 @@ def test_the_joints_with_inputs_may_be_chosen():
     assert load_urdf(EVERY_JOINT, actuated=["push"]).system.inputs == ("push_force",)
     assert load_urdf(EVERY_JOINT, actuated=[]).system.nu == 0
     with pytest.raises(
-        UrdfError, match=r"actuated: 'follow' .* choose of \['swing', 'spin', 'push'\]"
+        UrdfError, match=r"actuated: 'follow' .* choose from \['swing', 'spin', 'push'\]"
     ):
         load_urdf(EVERY_JOINT, actuated=["follow"])
 
@@ -196,7 +196,7 @@ def test_a_joint_without_ends_has_none_and_one_that_does_not_move_no_friction(ca
                 joint("k", "planar", "b", "c", rough),
             )
         )
-    assert model.tree.frames["a"].limits == Limits(velocity=3.0) and not caplog.text
+    assert model.tree.frames["a"].limits == CoordinateLimits(velocity=3.0) and not caplog.text
     assert model.system.inputs == ("i_torque",) and model.elements == ()
     assert model.tree.frames["b"].mimic is None
 

@@ -88,7 +88,7 @@ def drawn(geometry):
 
 def test_meshes_named_by_expressions_of_xacro_are_left_out_with_the_remedy(caplog):
     assert not drawn('<mesh filename="$(arg folder)/a.stl"/>')
-    assert "link a: mesh $(arg folder)/a.stl is an expression of xacro: run xacro" in caplog.text
+    assert "link a: mesh $(arg folder)/a.stl is a xacro expression: run xacro" in caplog.text
 
 
 def test_pictures_without_extent_are_left_out():
@@ -100,7 +100,7 @@ def test_pictures_without_extent_are_left_out():
 def test_names_with_expressions_of_xacro_are_warned_of(caplog):
     arm = joint("$(arg prefix)j", "continuous", "base", "${side}_arm")
     load_urdf(robot(link("base", ""), link("${side}_arm"), arm))
-    assert "['$(arg prefix)j', '${side}_arm'] have expressions of xacro: run" in caplog.text
+    assert "['$(arg prefix)j', '${side}_arm'] contain xacro expressions: run" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_transmissions_without_a_rotor_inertia_change_nothing():
 @pytest.mark.parametrize(
     ("element", "words"),
     [
-        (transmission("wrist", DRAKE), r"'wrist': a rotor needs .*, choose of \['shoulder'"),
+        (transmission("wrist", DRAKE), r"'wrist': a rotor needs .*, choose from \['shoulder'"),
         (transmission("elbow", DRAKE, 2), "one joint and one actuator, got 1 and 2"),
         (transmission("elbow", '<rotor_inertia value="-1"/>'), "inertia >= 0"),
         (

@@ -1,5 +1,7 @@
 """Joints of a URDF that follow others: of followers, of fixed joints, and without mass."""
 
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 from test_urdf import joint, link, robot
@@ -91,6 +93,25 @@ def test_the_description_has_the_joints_of_the_model(tmp_path):
         np.testing.assert_allclose(described.pose(q, name).position, pose.position, atol=1e-12)
     assert "drake:material" in robot_description(scenario)
     assert 'type="continuous"' in robot_description(scenario)
+
+
+def test_the_description_has_absolute_paths_of_meshes(tmp_path, monkeypatch):
+    """For rviz, which gets a text without a folder."""
+    names = "visual/a.obj", "/opt/b.stl", "file:///opt/c.stl", "package://arm/d.dae"
+    visuals = "".join(
+        f'<visual><geometry><mesh filename="{name}"/></geometry></visual>' for name in names
+    )
+    text = robot(PALM, A.replace("</link>", f"{visuals}</link>"), FIRST)
+    (tmp_path / "finger.urdf").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    described = robot_description(scenarios.from_urdf("finger.urdf"))
+    found = [mesh.get("filename") for mesh in ElementTree.fromstring(described).iter("mesh")]
+    assert found == [
+        f"file://{tmp_path}/visual/a.obj",
+        "file:///opt/b.stl",
+        "file:///opt/c.stl",
+        "package://arm/d.dae",
+    ]
 
 
 def test_a_rotor_of_a_follower_turns_with_its_leader():

@@ -34,6 +34,18 @@ def assert_kinematics(robot, reference, q):
             np.testing.assert_allclose(robot.frame_jacobian(q, frame, axes), expected, atol=1e-12)
 
 
+def mass_pairs(robot, reference, q):
+    """Total mass, center of mass and its Jacobian."""
+    pin, data, at = reference.model, reference.data, reference.configuration(q)
+    center = pinocchio.centerOfMass(pin, data, at).copy()
+    jacobian = pinocchio.jacobianCenterOfMass(pin, data, at) @ reference.basis
+    return [
+        (robot.total_mass, data.mass[0]),
+        (robot.center_of_mass(q), center),
+        (robot.center_of_mass_jacobian(q), jacobian),
+    ]
+
+
 def assert_close(pairs, near):
     for found, expected in pairs:
         atol = near * np.abs(expected).max()
@@ -52,7 +64,7 @@ def assert_the_same(path: Path, base: str, inverse: bool) -> None:
         q = np.asarray(space.retract(space.origin, rng.uniform(-1.5, 1.5, space.nv)))
         v, a = rng.normal(size=(2, space.nw))
         u = rng.normal(size=model.system.nu)
-        mass, gravity, _ = reference.terms(q, v)
+        mass, gravity, bias = reference.terms(q, v)
         force = -damping * v
         for entry, value in zip(model.inputs, u):
             force[model.tree.scalar_indices(entry.coordinate)[1]] += value
@@ -68,7 +80,12 @@ def assert_the_same(path: Path, base: str, inverse: bool) -> None:
                 (robot.mass_matrix(q), mass),
                 (robot.gravity(q), gravity),
                 (robot.inverse_dynamics(q, v, a), forces + damping * v),
+                *mass_pairs(robot, reference, q),
             ]
+            if len(robot.joint_names) < 10:  # others take long to differentiate
+                own.append((gravity + robot.coriolis_forces(q, v), bias))
+            found = robot.forward_dynamics(q, v, force + damping * v)
+            pairs.append((found, reference.acceleration(q, v, force)))
             assert_close(own, 1e-12)
             assert_kinematics(robot, reference, q)
         assert_close(pairs, 1e-10)

@@ -13,7 +13,7 @@ from nh_control import scenarios
 from nh_control.control.identification import identify, segments
 from nh_control.multibody import Robot, load_urdf
 from nh_control.runs.simulation import closed_loop
-from nh_control.scenarios import Body, PlantOptions
+from nh_control.scenarios import PlanarBody, PlantOptions
 from nh_control.scenarios.joints import JointPerturbation
 from nh_control.scenarios.scenario_frames import ScenarioFrames
 from nh_control.scenarios.urdf import DEFAULT
@@ -211,7 +211,7 @@ def test_masses_damping_and_friction_are_identified(changes):
     u = np.column_stack([np.sin(0.05 * np.arange(100)), np.cos(0.08 * np.arange(100))])
     run = true.simulate(true.state([0.4, -0.3], [0.0, 0.0]), u)
     times = np.round(np.arange(101) * model.h * 1e9).astype(np.int64)
-    pieces = segments(model, times, run.states[:, :2], [[(row, model.h)] for row in u])
+    pieces = segments(times, run.states[:, :2], [[(row, model.h)] for row in u])
     found = identify(model, [*changes], pieces)
     np.testing.assert_allclose(found.values, [*changes.values()], rtol=1e-6)
 
@@ -255,7 +255,7 @@ def test_a_floating_joint_is_shown_below_any_root_that_does_not_move(root, origi
 @pytest.mark.parametrize(("root", "z"), [("odom", 0.0), ("world", 0.028)])
 def test_a_planar_joint_is_shown_as_x_y_and_a_heading(root, z):
     scenario = scenarios.from_urdf(rover("planar", root, f'<origin xyz="0 0 {z}"/>'))
-    assert scenario.body == Body("hull", root, ("free_theta", "free_x", "free_y"), z)
+    assert scenario.body == PlanarBody("hull", root, ("free_theta", "free_x", "free_y"), z)
     model = scenario.model()
     x = model.state(model.system.space.origin, np.zeros(4))
     moved = scenario.perturb(model, x, JointPerturbation(position=0.1, angle=0.2))

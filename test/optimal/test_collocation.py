@@ -60,7 +60,7 @@ def test_what_cannot_be_reached_is_said():
     assert opposite.converged or opposite.reason.startswith("IPOPT: ")
     nowhere = there.states.copy()
     nowhere[2] = 0.0
-    with pytest.raises(ValueError, match="node 2 of the guess is near no state"):
+    with pytest.raises(ValueError, match="node 2 of the guess is too far from the manifold"):
         collocate(ball, EFFORT, Trajectory(0.1, nowhere, there.inputs))
 
 
@@ -185,3 +185,24 @@ def test_a_trajectory_is_resampled_to_a_step_that_does_not_divide_its_own():
     assert len(longer) == 2 and longer.states[-1, 0] == pytest.approx(3.0 + 6 * 2 / 3)
     over = resample(coarse, 0.16)
     assert len(over) == 4 and over.states[-1, 0] == 9.0 and over.inputs[-1, 0] == 2.0
+
+
+def test_a_cached_optimum_is_found_again_to_the_bit_and_a_long_search_is_announced(
+    tmp_path, monkeypatch, caplog
+):
+    monkeypatch.setenv("NH_CONTROL_CACHE", str(tmp_path / "cache"))
+    dsys, rest = midpoint(pendulum(), 0.1), Trajectory(0.1, np.zeros((31, 2)), np.zeros((30, 1)))
+    solved, solve = [], collocation._solve
+    monkeypatch.setattr(collocation, "_solve", lambda *a: solved.append(a) or solve(*a))
+    monkeypatch.setattr(collocation, "LONG_S", 0.1)
+    found = [collocate(dsys, EFFORT, rest, end=[end, 0.0], cached=True) for end in (3.0, 3.0, 2.9)]
+    assert [len(solved), *(one.converged for one in found)] == [2, True, True, True]
+    first, again, other = found
+    np.testing.assert_array_equal(again.trajectory.states, first.trajectory.states)
+    np.testing.assert_array_equal(again.trajectory.inputs, first.trajectory.inputs)
+    assert (again.cost, again.reason, again.history) == (first.cost, first.reason, first.history)
+    assert other.trajectory.states[-1, 0] == pytest.approx(2.9)
+    assert caplog.text.count("optimizing a motion of 30 steps; this takes about 0 to 0 s") == 2
+    limits = {"torque": (-8.0, 8.0)}  # bounds count as well
+    collocate(dsys, EFFORT, rest, end=[3.0, 0.0], limits=limits, cached=True)
+    assert len(solved) == 3

@@ -156,6 +156,14 @@ def test_what_has_no_native_derivatives_is_optimized_too(make):
     np.testing.assert_allclose(states[0], states[1], atol=1e-6)
 
 
+def test_steps_without_second_derivatives_that_turn_back_are_shortened():
+    """Full ones go to and fro: after 300 iterations the error is 6e-4."""
+    p = problem("cart_pole")
+    options = dict(hessian="gauss_newton", tolerance=1e-6, max_iterations=250)
+    found = nh.optimize(p.dsys, p.cost, p.guess(9), limits=p.limits, **options)
+    assert found.converged, found.reason
+
+
 def errors_at(problem, guess, mu, count):
     """Errors of the first iterations at a fixed barrier."""
     native = Transcription(problem)
@@ -186,7 +194,7 @@ def test_it_converges_quadratically_at_a_fixed_barrier():
     last = int(np.flatnonzero(exact < 1e-11)[0])
     near = exact[last - 3 : last + 1]
     assert (near[1:] <= 50 * near[:-1] ** 1.8).all(), exact
-    assert gauss[last] > 1e-4  # whose error shrinks by a constant factor
+    assert gauss[last] > 1e6 * exact[last]  # whose error shrinks by a constant factor
 
 
 @pytest.mark.slow
@@ -230,9 +238,9 @@ HIGH = nh.Constraint("high", lambda x, u, w: ca.sin(x[0]), lower=0.3)
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (dict(limits={"theta": (0.35, 0.5)} | WEAK), "'theta >= 0.35' cannot"),
-        (dict(end=[np.pi, 0.0], limits=WEAK), "end condition cannot"),
-        (dict(limits=WEAK, constraints=[HIGH]), "'high >= 0.3' cannot"),
+        (dict(limits={"theta": (0.35, 0.5)} | WEAK), "'theta >= 0.35' is violated"),
+        (dict(end=[np.pi, 0.0], limits=WEAK), "end condition is violated"),
+        (dict(limits=WEAK, constraints=[HIGH]), "'high >= 0.3' is violated"),
     ],
 )
 def test_what_cannot_be_met_is_named(options, words):
@@ -484,3 +492,22 @@ def test_what_has_no_derivative_is_refused():
     stopped = nh.optimize(dsys, cost, moved(rest, dsys, np.ones(4)), max_iterations=1)
     with pytest.raises(ValueError, match="must have converged"):
         nh.differentiate_optimum(dsys, cost, stopped, ["h"])
+
+
+@pytest.mark.parametrize(("duration", "limit"), [(2.0, 8.0), (3.0, 15.0)])
+def test_a_saddle_is_told_and_left(duration, limit, caplog):
+    """A cost that is even in the angle of a sled's pendulum has a saddle at rest below, to which
+    the guess at rest leads: no input is better than a little of either sign to first order.
+    """
+    h = 0.02
+    d, n = nh.midpoint(cart_pole(), h), round(duration / h)
+    height = lambda x: 1 + ca.cos(x[1])
+    cost = Cost(
+        lambda x, u, w: h * (0.1 * x[0] ** 2 + height(x) + 0.05 * u**2),
+        lambda x, w: 500 * (height(x) + x[0] ** 2) + 50 * ca.sumsqr(x[2:]),
+    )
+    guess = nh.Trajectory(h, np.zeros((n + 1, 4)), np.zeros((n, 1)))
+    found = nh.optimize(d, cost, guess, limits={"force": (-limit, limit)})
+    assert found.converged and found.cost < 10 and height(found.trajectory.states[-1]) < 1e-2
+    assert "after a perturbation of a saddle with the cost 100" in found.reason
+    assert "the guess led to a saddle with the cost 100" in caplog.text

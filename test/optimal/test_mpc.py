@@ -92,7 +92,7 @@ def test_a_step_is_prepared_before_its_state_is_there():
         memory = whole.memory
     x = dsys.step(dsys.step(x, memory.inputs[0]), memory.inputs[1])
     skipped = mpc.command(7, x, memory)
-    anew = mpc.command(7, x, replace(memory.dropped(), predicted=None))
+    anew = mpc.command(7, x, replace(memory.without_plan(), predicted=None))
     np.testing.assert_allclose(skipped.u, anew.u, atol=0.05)
     assert skipped.memory.k == 7
     with pytest.raises(ValueError, match="state at step 8 is not finite"):
@@ -260,3 +260,31 @@ def test_where_a_hard_row_cannot_be_met_there_are_plans_that_violate_it_little()
     assert np.abs(u).max() > 7.9 and places.min() < -0.3
     assert weights[-1] == pytest.approx(0.3)
     np.testing.assert_allclose(x, UP, atol=0.1)
+
+
+@pytest.mark.parametrize("aside", [0.0, 0.02])
+def test_a_plan_that_stays_before_an_obstacle_is_told(aside, caplog):
+    """A reference through its center leaves two equal ways; one beside it leaves the shorter."""
+    system = nh.System(
+        "mass",
+        nh.Rn("x", "y"),
+        lambda q, v: ca.sumsqr(v) / 2,
+        ("fx", "fy"),
+        lambda q, v, u: u,
+        input_limits=[[-5, 5]] * 2,
+    )
+    d = nh.midpoint(system, 0.05)
+    reference = d.simulate(d.state([-1.5, aside], [0.5, 0.0]), np.zeros((120, 2)))
+    outside = nh.Constraint("outside", lambda x, u, w: ca.sumsqr(x[:2]) - 0.25, lower=0.0)
+    weights = np.diag([10.0, 10.0, 1.0, 1.0]), 0.1 * np.eye(2)
+    tracker = nh.MpcTracker(d, reference, *weights, horizon_s=1.0, constraints=[outside])
+    x, memory = reference.states[0], None
+    for k in range(120):
+        command = tracker.command(k, x, memory)
+        x, memory = d.step(x, command.u), command.memory
+    told = [one for one in caplog.messages if "blocks the plan" in one]
+    if aside:
+        assert abs(x[0] - 1.5) < 0.01 and not told and not memory.blocked
+    else:
+        assert x[0] < -0.49 and memory.blocked == "outside >= 0"
+        assert len(told) == 1 and "'outside >= 0' blocks the plan at a distance of 0.7" in told[0]

@@ -61,7 +61,8 @@ def test_the_acrobot_s_elbow_goes_to_its_stop_within_the_torque_limit():
     torque = reference.inputs[:, 0]
     assert np.abs(torque).max() <= 0.6 * model.system.parameters.torque_limit
     assert np.count_nonzero(np.diff(np.sign(torque[np.abs(torque) > 0.1]))) >= 5
-    assert model.h / 2 * np.sum(torque**2) == pytest.approx(17.57, abs=0.01)
+    # guesses that differ by 1e-9 to 1e-3 lead to three optima, with 15.26, 17.57 and 17.64
+    assert model.h / 2 * np.sum(torque**2) < 17.65
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def test_too_few_iterations_are_reported():
     few = dict(tolerance=1e-14, max_iterations=2)
     result = optimize(*ten_steps(), *UNIT, "steepest", **few)
     assert not result.converged and len(result.history) == 2
-    assert result.reason == "2 iterations were not enough"
+    assert result.reason == "no convergence in 2 iterations"
     walls = {"limits": {"torque": (-50.0, 50.0)}, "barrier_weights": (1.0, 0.1, 0.01)}
     limited = optimize(*ten_steps(), *UNIT, "steepest", **few, **walls)
     assert [i.number for i in limited.history] == list(range(6))  # two for each weight

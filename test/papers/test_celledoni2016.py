@@ -79,9 +79,9 @@ def test_proposition_4_1():
     found = sleigh.equilibria()
     assert len(found) == 18
     for e in found:
-        assert e.moved < 1e-15
+        assert e.displacement < 1e-15
         assert e.eigenvalue == pytest.approx(e.formula, rel=1e-12)
-        assert (0 < e.eigenvalue < 1) == (e.grown < 1) == (e.rho_2 > 0)
+        assert (0 < e.eigenvalue < 1) == (e.growth < 1) == (e.rho_2 > 0)
 
 
 @pytest.mark.parametrize("number", ["3", "stability", "suslov"])

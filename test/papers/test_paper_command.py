@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from tiers import c_compiler, needs_compiler
 
 from nh_control.cli import main
+from nh_control.figures import style
 from nh_control.papers import PAPERS
 from nh_control.papers.paper import Experiment, Outcome, Paper, Statement
 
@@ -30,7 +31,7 @@ def test_one_figure_is_written(tmp_path, capsys):
     "arguments, words",
     [
         (["nobody1999"], "'nobody1999', choose one of: celledoni2016"),
-        (["kobilarov2010", "--figure", "9"], "no figure '9' here, choose of: 1, 2, 3, 4"),
+        (["kobilarov2010", "--figure", "9"], "no figure '9', choose from: 1, 2, 3, 4"),
     ],
 )
 def test_unknown_names_are_refused_with_the_known_ones(arguments, words, capsys):
@@ -152,11 +153,14 @@ def test_ctrl_c_keeps_what_is_written(written, interrupted, capsys):
     assert "interrupted" in capsys.readouterr().err
 
 
-def test_a_figure_is_written_completely_or_not_at_all(written):
+def test_a_figure_is_written_completely_or_not_at_all(written, monkeypatch):
+    def write_half(file, *_, **__):
+        file.write_bytes(b"half")
+        undrawn()
+
     def half():
-        figure = Figure((1, 1))
-        figure.savefig = lambda file, **_: (file.write_bytes(b"half"), undrawn())
-        return figure
+        monkeypatch.setattr(style, "imsave", write_half)
+        return Figure((1, 1))
 
     code, files, *_ = written(made("1"), made("2", draw=half))
     assert code == 1 and files == {"figure_1.png", "numbers.json", "table.md"}

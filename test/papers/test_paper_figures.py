@@ -18,7 +18,7 @@ from nh_control.papers import celledoni2016_gearbox as gearbox
 from nh_control.papers import johnson2014, measure
 from nh_control.papers import johnson2014_marionette as marionette
 from nh_control.studies.comparison import Reference
-from nh_control.studies.motion import Motion
+from nh_control.studies.motion import InitialValueProblem
 from nh_control.systems import pendulum
 
 
@@ -49,7 +49,7 @@ def test_orders_are_slopes_and_energy_errors_relative():
     found = measure.relative_energy_error(dsys, states)
     np.testing.assert_allclose(found, np.abs(energy / energy[0] - 1), atol=1e-15)
     assert found[0] == 0
-    motion = Motion(pendulum(), np.array([1.0]), np.array([0.5]), 0.6, np.zeros(1))
+    motion = InitialValueProblem(pendulum(), np.array([1.0]), np.array([0.5]), 0.6, np.zeros(1))
     reference = Reference(motion)  # 0.6 / 0.1 is less than 6 in floating point
     off = measure.errors(reference, [dsys, dsys.with_step(0.05)], [0.0])
     ends = [

@@ -25,7 +25,7 @@ def motion(gap=lambda t: 0 * t, times=TIMES, off=0.0, slip=0.0):
     y = model.reference_position(times) + np.outer(gap(times), [0.0, 1.0, 0.0])
     q = np.tile(model.FORMATION.links(2), (len(times), 1, 1)) * (1 + off)
     w = np.cross(q, [0.0, 0.0, 1.0]) + slip * q
-    return model.Motion(times, y, 0 * y, q, w)
+    return model.PayloadMotion(times, y, 0 * y, q, w)
 
 
 def said(figure):

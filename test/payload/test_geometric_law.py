@@ -11,7 +11,7 @@ import pytest
 from payload_cases import model, parameters, random_motion
 from transforms3d.quaternions import mat2quat, quat2mat
 
-from nh_control.control import paths
+from nh_control.control import ControllerTracker, paths
 from nh_control.papers.celledoni2021_payload_control import (
     GeometricController,
     GeometricGains,
@@ -209,13 +209,14 @@ def test_commands_are_of_their_step_within_the_limits_and_past_the_end_of_the_la
     path = paths.line([0.0, 0.0, 1.0], [0.4, 0.2, 1.3], 2.0)
     limits = np.array([[0.0, 11.0], [-0.02, 0.01], [-9.0, 9.0], [-9.0, 9.0]])
     dsys, law = model(1), _control_law(parameters(1), FORMATION, GAINS)
-    controller = GeometricController(dsys, path, FORMATION, GAINS, limits)
+    controller = GeometricController(dsys, path, FORMATION, GAINS)
+    tracker = ControllerTracker(dsys, controller, limits=limits)
     x = dsys.state(*random_motion(1, np.random.default_rng(8), 0.3))
-    states, h, end = controller.reference.states, dsys.h, len(controller.reference)
+    states, h, end = controller.targets, dsys.h, len(controller.targets) - 1
     for k, step in ((0, 0), (60, 60), (199, 199), (end, end), (end + 7, end)):
         jet = path.jets([step * h])[0].ravel()
         wanted = law("law", jet, dsys.configuration(x), dsys.velocity(x))[0][:, 0]
-        command = controller.command(k, x)
+        command = tracker.command(k, x)
         np.testing.assert_allclose(command.u, np.clip(wanted, *limits.T), rtol=1e-12)
         assert command.saturated.tolist() == (command.u != wanted).tolist()
         assert command.saturated.any() and not command.saturated.all()
@@ -230,9 +231,7 @@ def test_figure_of_eight_is_tracked_with_the_feed_forward(n):
     """
     plant, path = model(n), PATHS["figure_of_eight"]()
     controller = GeometricController(plant, path, Formation(0.4))
-    result = closed_loop(
-        plant, controller, controller.reference.states[0], len(controller.reference)
-    )
+    result = closed_loop(plant, controller, controller.targets[0])
     y = result.trajectory.states[:, :3]
     error = np.linalg.norm(y - path.jets(result.trajectory.times)[:, 0], axis=1)
     assert result.failure is None

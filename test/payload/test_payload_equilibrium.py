@@ -61,11 +61,11 @@ def test_no_equilibrium_is_an_error_that_names_what_still_moves():
     dsys = model(2)
     x, u = guess(2, Formation(0.5))
     with pytest.raises(
-        NoEquilibrium, match="a step still moves p?_?.* by .*fix less than"
+        NoEquilibrium, match="a step still moves p?_?.* by .*fix fewer names than"
     ) as caught:
         equilibrium(dsys, x, u, fixed=(*held(dsys), "quad1_thrust", "quad2_thrust"))
     assert np.linalg.norm(caught.value.motion) > 1e-3
-    with pytest.raises(ValueError, match=r"cannot fix \['payload'\], choose of \['payload_x'"):
+    with pytest.raises(ValueError, match=r"cannot fix \['payload'\], choose from \['payload_x'"):
         equilibrium(dsys, x, u, fixed=["payload"])
 
 

@@ -3,6 +3,7 @@
 import copy
 import itertools
 import os
+import threading
 import types
 from contextlib import contextmanager
 from unittest import mock
@@ -131,10 +132,10 @@ class Desk:
 
     def __init__(self, name="node"):
         self.name, self.closed, self.subscribed, self.served = name, False, {}, []
-        self.on_serve = lambda: None
+        self.on_serve, self.handling = lambda: None, threading.Lock()
         self.errors = CallbackErrors(get_logger(name))
 
-    def subscribe(self, kind, topic, callback, qos, raw=False, awaited=lambda: True):
+    def subscribe(self, kind, topic, callback, qos, raw=False, awaited=lambda: True, local=None):
         self.subscribed[topic] = types.SimpleNamespace(
             kind=kind, callback=callback, qos=qos, raw=raw, awaited=awaited
         )

@@ -77,5 +77,5 @@ BOB = Alone(
 
 def put_up(monkeypatch, scenario=BOB):
     """Have nodes find the scenario, and look for no others."""
-    monkeypatch.setitem(scenarios._SCENARIOS, "bob", scenario)
+    monkeypatch.setitem(scenarios._SCENARIOS, "bob", lambda: scenario)
     monkeypatch.setattr(discovery, "installed", dict)

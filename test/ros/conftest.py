@@ -1,5 +1,6 @@
 """Tests that start nodes get a DDS domain of their own, and end their processes."""
 
+import socket
 import warnings
 from importlib.util import find_spec
 
@@ -13,9 +14,23 @@ if find_spec("rclpy") is None:
 @pytest.fixture
 def domain():
     """A DDS domain that no other test on this machine uses."""
-    from dds_domains import reserved_domain
+    from nh_control.runs.dds_domain import reserved_domain
 
     with reserved_domain() as number:
+        yield number
+
+
+@pytest.fixture
+def free_domain():
+    """A DDS domain for a run that is given it, and that no other test takes before, during or
+    after that run: to them, a program listens in it.
+    """
+    from nh_control.runs.dds_domain import discovery_port, reserved_domain
+
+    with socket.socket(type=socket.SOCK_DGRAM) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as DDS does
+        with reserved_domain() as number:
+            listening.bind(("", discovery_port(number)))
         yield number
 
 

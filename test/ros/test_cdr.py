@@ -78,7 +78,7 @@ def test_any_bytes_are_read_as_rclpy_reads_them(noise, at, number):
         try:
             expected = deserialize_message(data, JointState)
         except Exception:
-            with pytest.raises(ConversionError, match="bytes that are no JointState"):
+            with pytest.raises(ConversionError, match="bytes that are not a JointState"):
                 template.decode(data)
         else:
             assert same(template.decode(data), expected)

@@ -108,7 +108,7 @@ def test_arrows_show_forces_where_the_contacts_are(plant):
     plant.reset()
     plant.advance([0.5, -0.2])
     places = ContactPlaces(plant.dsys.system)
-    arrows, q = ContactArrows("odom", places, 0.1), plant.initial[:5]
+    arrows, q = ContactArrows("odom", places, 0.1, 1.0), plant.initial[:5]
     arrows.place(q)
     assert arrows.markers == []
     for name, one in plant.contacts.items():

@@ -83,7 +83,7 @@ def test_the_same_robot_with_the_right_sign_swings_up_and_is_not_disarmed():
     rows, logged = run(1.0, 5.0)
     assert len(rows) == 500 and abs(rows[-1, 1] - np.pi) < 0.05
     texts = [text for _, text in logged]
-    (limits,) = (text for text in texts if text.startswith("disarms beyond"))
+    (limits,) = (text for text in texts if text.startswith("disarm limits"))
     assert "an error of 1" in limits and "1 s of saturation" in limits
     assert "cart_joint:-1.2:1.2" in limits and not any("disarmed" in text for text in texts)
 

@@ -29,7 +29,7 @@ from nh_control.ros.messages.vehicle_goals import CommandOptions, VehicleGoals
 from nh_control.scenarios import get
 from nh_control.scenarios.vehicle_guidance import VehicleGuidance
 
-BODY, VEHICLE = goals.Body("payload", "odom"), goals.Body("base_link", "odom")
+BODY, VEHICLE = goals.GoalBody("payload", "odom"), goals.GoalBody("base_link", "odom")
 JOINTS = "shoulder", "elbow"
 NOW, ANOTHER_CLOCK = 10 * 10**9, 10**18 + 10 * 10**9
 H, TIMEOUT_S = 0.01, 0.5
@@ -166,19 +166,19 @@ REFUSED = [
     (goal(stamp_s=5.0), Refusal.STAMP, "stamped 5 s in the past: send it with the present"),
     (goal(stamp_s=500.0), Refusal.STAMP, "in the future"),
     (command(math.inf), Refusal.NOT_FINITE, "not finite"),
-    (command(frame="map"), Refusal.FRAME, "expected 'base_link' or none"),
+    (command(frame="map"), Refusal.FRAME, "expected 'base_link' or no frame"),
     (command(stamp_s=9.4), Refusal.STAMP, "in the past"),
     (trajectory(frame="map"), Refusal.FRAME, "in the frame 'map'"),
     (trajectory(joints=()), Refusal.NAMES, "joint_names are"),
     (trajectory(joints=("payload", "quad1")), Refusal.NAMES, "are .'payload', 'quad1'.; expected"),
-    (with_parts("transforms", 0), Refusal.LENGTH, "point 1 has 0 times a translation"),
-    (with_parts("transforms", 2), Refusal.LENGTH, "point 1 has 2 times a translation"),
-    (with_parts("velocities", 0), Refusal.LENGTH, "point 1 has 0 times a velocity"),
-    (with_parts("velocities", 2), Refusal.LENGTH, "point 1 has 2 times a velocity"),
+    (with_parts("transforms", 0), Refusal.LENGTH, "point 1: expected one translation, got 0"),
+    (with_parts("transforms", 2), Refusal.LENGTH, "point 1: expected one translation, got 2"),
+    (with_parts("velocities", 0), Refusal.LENGTH, "point 1: expected one velocity, got 0"),
+    (with_parts("velocities", 2), Refusal.LENGTH, "point 1: expected one velocity, got 2"),
     (trajectory(times=()), Refusal.LENGTH, "no points"),
     (trajectory(stamp_s=9.0), Refusal.STAMP, "stamped 1 s in the past"),
-    (trajectory(times=(1.0, 1.0)), Refusal.STAMP, "must increase from 0 or later"),
-    (trajectory(times=(-0.5, 1.0)), Refusal.STAMP, "must increase from 0 or later"),
+    (trajectory(times=(1.0, 1.0)), Refusal.STAMP, "must increase and not be negative"),
+    (trajectory(times=(-0.5, 1.0)), Refusal.STAMP, "must increase and not be negative"),
     (trajectory(positions=2 * ((NAN, 0, 0),)), Refusal.NOT_FINITE, "point 0 has a translation"),
     (trajectory(velocities=2 * ((0, NAN, 0),)), Refusal.NOT_FINITE, "point 0 has a velocity"),
     (joint_trajectory(names=("shoulder", "wrist")), Refusal.NAMES, "expected .*'elbow'"),
@@ -190,7 +190,7 @@ REFUSED = [
     (joint_trajectory(times=(0.0,)), Refusal.STAMP, "more than 0"),
     (joint_trajectory(positions=((0.1, NAN), (0, 0))), Refusal.NOT_FINITE, "point 0"),
     (joint_trajectory(positions=((0.1,), (0.3,))), Refusal.LENGTH, "expected 2 positions"),
-    (joint_trajectory(velocities=((0, 0), (1, 0))), Refusal.LENGTH, "ends at rest"),
+    (joint_trajectory(velocities=((0, 0), (1, 0))), Refusal.LENGTH, "must end at rest"),
 ]
 
 

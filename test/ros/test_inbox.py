@@ -171,7 +171,9 @@ def test_publishers_that_are_not_heard_are_named_by_topic(made):
     pad = types.SimpleNamespace(node_name="pad", topic_type="std_msgs/msg/String")
     made.node.get_publishers_info_by_topic = lambda topic: [pad] if topic == "/a" else []
     (text,) = made.inbox.mistyped_publishers()
-    assert text.startswith("/a of pad is not heard: it is std_msgs/msg/String, this node takes")
+    assert text.startswith(
+        "/a of pad is not received: its type is std_msgs/msg/String, this node expects"
+    )
 
 
 def test_what_raises_or_cannot_be_read_is_told_and_the_rest_is_handled(made, monkeypatch):
@@ -264,7 +266,7 @@ def test_an_error_of_the_node_itself_is_one_with_a_traceback_whatever_else_there
     assert len(told.message) < LONGEST + 20
     assert told.values["callback_errors"] == told.values["callback error: goal"] == 3
     (logged,) = errors.log.errors
-    assert logged.startswith("error in goal, the node goes on: ZeroDivisionError: oh")
+    assert logged.startswith("error in goal, the node continues: ZeroDivisionError: oh")
     assert len(logged) < 2 * LONGEST + 20
 
 

@@ -15,11 +15,13 @@ from nh_control.ros.messages import conversions, markers
 from nh_control.ros.messages.markers import Arrows, Drawing, Lines, Trail
 from nh_control.ros.messages.state_codecs import codecs
 from nh_control.ros.messages.transforms import RobotModel
+from nh_control.scenarios.declared_frames import FIXED
 from nh_control.scenarios.robot_description import robot_description
-from nh_control.scenarios.scenario_frames import ScenarioFrames
+from nh_control.scenarios.scenario_frames import Link, ScenarioFrames
 from nh_control.scenarios.visual_model import Pose, VisualModel
 
 SCENARIO = scenarios.get("quadrotor_payload")
+SIZE = 2.0
 LOOK = SCENARIO.visual(SCENARIO.parameters)
 
 
@@ -62,7 +64,7 @@ def test_every_look_has_markers_of_its_shapes_and_lines(name):
         assert (color.r, color.g, color.b) == pytest.approx(shape.color, abs=1e-6)
         assert color.a == pytest.approx(0.5 * shape.opacity)
         assert conversions.xyz(marker.scale) == pytest.approx(np.array(shape.extents))
-    lines = Lines(visual)
+    lines = Lines(visual, SIZE)
     lines.place(poses, ())
     assert all(m.scale.x > 0 and len(m.points) >= 2 for m in lines.markers)
     assert len({(m.ns, m.id) for m in lines.markers}) == len(lines.markers)
@@ -70,7 +72,7 @@ def test_every_look_has_markers_of_its_shapes_and_lines(name):
 
 def test_without_frames_nothing_is_drawn():
     visual = VisualModel("odom", lambda parameters, q: {}, ())
-    trail = Trail(visual)
+    trail = Trail(visual, SIZE)
     trail.place({})
     assert Drawing("plant", visual, 1.0).markers == trail.markers == []
 
@@ -95,8 +97,15 @@ def test_shapes_move_with_their_frames():
         )
 
 
+def test_lines_and_arrows_are_as_thick_as_the_plant_is_large():
+    for size in (0.85, 4.6):
+        (thrust, _), (trail,) = Arrows(LOOK, size).markers, [Trail(LOOK, size)._marker]
+        assert (thrust.scale.x, thrust.scale.y) == pytest.approx((0.02 * size, 0.045 * size))
+        assert trail.scale.x == pytest.approx(0.015 * size)
+
+
 def test_a_slack_cable_is_thin_and_red():
-    lines, poses = Lines(LOOK), LOOK.poses(SCENARIO.parameters, configuration())
+    lines, poses = Lines(LOOK, SIZE), LOOK.poses(SCENARIO.parameters, configuration())
     lines.place(poses, slack=["link2"])
     taut, slack, outline = lines.markers
     assert taut.scale.x > 2 * slack.scale.x > 0 and slack.color.r > 0.8 and taut.color.r < 0.3
@@ -111,7 +120,7 @@ def test_a_slack_cable_is_thin_and_red():
 
 
 def test_arrows_are_as_long_as_their_inputs_are_large():
-    arrows, poses = Arrows(LOOK), LOOK.poses(SCENARIO.parameters, configuration())
+    arrows, poses = Arrows(LOOK, SIZE), LOOK.poses(SCENARIO.parameters, configuration())
     arrows.place(poses, {"quad1_thrust": 9.37})
     first, second = arrows.markers
     assert (first.action, second.action) == (Marker.ADD, Marker.DELETE)
@@ -131,7 +140,7 @@ def test_arrows_are_as_long_as_their_inputs_are_large():
 
 
 def test_a_trail_follows_its_frame_in_space():
-    trail, q = Trail(LOOK), configuration()
+    trail, q = Trail(LOOK, SIZE), configuration()
     for k in range(5):
         q[:3] = [0.0, 0.0, 0.015 * k]
         trail.place(LOOK.poses(SCENARIO.parameters, q))
@@ -142,7 +151,7 @@ def test_a_trail_follows_its_frame_in_space():
 
 
 def test_a_trail_forgets_its_beginning():
-    trail = Trail(LOOK)
+    trail = Trail(LOOK, SIZE)
     for k in range(markers.TRAIL_POINTS + 5):
         trail.place({LOOK.trail: Pose(np.array([0.05 * k, 0.0, 0.0]), np.eye(3))})
     (marker,) = trail.markers
@@ -197,7 +206,8 @@ def test_plant_and_display_together_publish_a_complete_tree(node, name):
     shown = codecs(scenario, model, prefix="r1/")
     bodies = [message for codec in shown for message in codec.odometry]
     children = [child for _, child, *_ in told] + [m.child_frame_id for m in bodies]
-    assert sorted(children) == sorted(f"r1/{link.frame}" for link in frames.links)
+    links = [*frames.links, Link(f"{frames.root}_origin", frames.root, FIXED, None)]
+    assert sorted(children) == sorted(f"r1/{link.frame}" for link in links)
     parents = {parent for parent, *_ in told} | {m.header.frame_id for m in bodies}
     assert parents <= {*children, f"r1/{frames.root}"}
     # the bodies' poses in messages are those of the visual model
@@ -210,6 +220,22 @@ def test_plant_and_display_together_publish_a_complete_tree(node, name):
         np.testing.assert_allclose(position, wanted, atol=1e-12)
     moving = {child for _, child, *_, stamp in told if stamp == 5 * 10**9}
     assert moving == {f"r1/{frame}" for frame in frames.placed(poses)}
+    assert (f"r1/{frames.root}", f"r1/{frames.root}_origin") in [one[:2] for one in told]
     if name == "cart_pole":
         (cart,) = [one for one in told if one[1] == "r1/cart"]
         assert cart[0] == "r1/odom" and cart[2][0] == pytest.approx(q[0])
+
+
+def test_the_root_is_known_before_anything_runs_also_beside_robot_state_publisher(node):
+    RobotModel(node, scenarios.get("snakeboard"), "", whole=False)
+    ((parent, child, position, turn, stamp),) = node.transforms
+    assert (parent, child, stamp) == ("odom", "odom_origin", 0)
+    assert not position.any() and turn.tolist() == [1.0, 0.0, 0.0, 0.0]
+    assert "robot_description" not in node.made
+
+
+def test_that_there_is_no_tf_is_said_once(node, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tf2_ros", None)
+    robot = RobotModel(node, scenarios.get("cart_pole"), "")
+    robot.publish({}, np.zeros(2), 0)
+    assert [text.partition(":")[0] for _, text in node.logged].count("no TF") == 1

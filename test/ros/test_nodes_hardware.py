@@ -153,7 +153,7 @@ def test_a_robot_that_measures_positions_alone_is_armed_and_held_and_silence_dis
     arm = probe.node.create_client(SetBool, "/tracker/arm")
     nan, sent, answers, due = float("nan"), 0, 0, 0.0
     early = probe.ask(arm, SetBool.Request(data=True))
-    assert not early.success and "not armed: no state that can be used" in early.message
+    assert not early.success and "not armed: no usable state" in early.message
 
     def send():
         """Publish the next state where the last one has its answer, or none after 50 ms. States
@@ -183,6 +183,6 @@ def test_a_robot_that_measures_positions_alone_is_armed_and_held_and_silence_dis
     probe.wait(sending(holds), "torque")
     refused = [line for line in tracker.log.splitlines() if "state refused" in line]
     assert all("implausible" in line for line in refused), tracker.log
-    text = "disarmed: no state that can be used for"
+    text = "disarmed: no usable state for"
     probe.wait(lambda: probe.message("tracker").startswith(text), "disarming")
     assert text in tracker.log and probe.values("tracker")["armed"] == "False"

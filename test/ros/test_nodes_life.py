@@ -169,14 +169,17 @@ def test_what_is_waited_for_or_cannot_be_heard_is_named_and_ctrl_c_ends_the_wait
         ("plant", "nobody to subscribe to /joint_states (parameter 'wait_for')"),
         ("tracker", "/odom of probe ("),
         ("tracker", "quality of service is incompatible"),
-        ("tracker", "/cmd_vel of probe is not heard: it is geometry_msgs/msg/Twist, this node"),
+        (
+            "tracker",
+            "/cmd_vel of probe is not received: its type is geometry_msgs/msg/Twist,",
+        ),
         ("tracker", "set the tracker's cmd_vel.stamped:=false"),
     )
     for name, text in told:
         probe.wait(lambda name=name, text=text: text in probe.message(name), text)
         assert probe.diagnostics[name].level == WARNING
     probe.wait(lambda: probe.diagnostics.pop("tracker", None), "next warning")
-    probe.wait(lambda: "is not heard" in tracker.log, "warning in the log")
+    probe.wait(lambda: "is not received" in tracker.log, "warning in the log")
     assert tracker.log.count("/cmd_vel of probe") == 1
     assert probe.values()["step"] == "0" and plant.end() == 0
 
@@ -222,6 +225,32 @@ def test_a_killed_tracker_is_awaited_in_lockstep_and_its_successors_change_nothi
     nodes.start("tracker")
     probe.wait_step(2 * STEPS + 1, H)
     np.testing.assert_array_equal(rows(probe, STEPS + 1, 2 * STEPS + 1), interrupted)
+    assert plant.end() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("udp")
+def test_in_real_time_a_plant_waits_for_a_killed_tracker_and_its_successor_joins(nodes, probe):
+    """No step is held under an old command here, so that the wait changes no state."""
+    tracker = nodes.start("tracker")
+    given = {"fallback": "wait", "command_timeout_steps": 1, "wait_for": "[probe]"}
+    plant = nodes.start("plant", {**given, "duration_s": STEPS * H, "perturb.position": 0.1})
+    probe.wait_step(60, H)
+    tracker.kill()
+    probe.wait(lambda: "waiting for the command that answers step" in plant.log, "wait")
+    probe.wait(lambda: "for the command that answers" in probe.message(), "warning")
+    assert 60 <= int(probe.values()["step"]) < STEPS
+    tracker = nodes.start("tracker")
+    probe.wait_mode("finished")
+    probe.wait_step(STEPS, H)
+    interrupted, values = rows(probe, 0, STEPS), probe.values()
+    assert "the run continues at step" in plant.log and "joins the run at t = " in tracker.log
+    assert (values["fallback_steps"], values["commands_rejected"]) == ("0", "0")
+    assert int(values["waits"]) >= 1 and float(values["waited_s"]) > 1.0
+    probe.reset()
+    probe.wait_step(STEPS, H)
+    probe.wait_mode("finished")
+    np.testing.assert_array_equal(rows(probe, 0, STEPS), interrupted)
     assert plant.end() == 0
 
 

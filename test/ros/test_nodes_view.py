@@ -90,7 +90,7 @@ def test_a_page_s_requests_do_what_plant_and_tracker_allow(nodes, probe):
     assert not running[0] and "pause" in running[1]
     assert paused[0] and paused[1].startswith("paused at step ")
     assert step == (True, f"paused at step {int(paused[1].split()[-1]) + 1}")
-    assert wrong == (False, "nobody here takes the request arm")
+    assert wrong == (False, "the request arm is not available here")
     probe.wait_mode("paused")
     ((reset, said),) = browser.ask(("reset", {}))
     assert reset and said.endswith("at step 0")

@@ -124,7 +124,7 @@ def test_a_descriptor_tells_range_choices_and_what_is_fixed():
     told = descriptor(Declaration("n", 3, description="Count.", at_least=1))
     (numbers,) = told.integer_range
     assert (numbers.from_value, numbers.to_value, numbers.step) == (1, 2**31 - 1, 1)
-    assert told.additional_constraints == "fixed at start: start the node anew to change it"
+    assert told.additional_constraints == "fixed at start: restart the node to change it"
     assert not told.dynamic_typing and not told.floating_point_range
     choices = {"choices": ("", "a"), "changeable": True}
     assert descriptor(Declaration("c", "a", **choices)).additional_constraints == "one of: '', a"
@@ -240,7 +240,7 @@ def test_fields_become_parameters_with_their_bounds_and_those_that_differ_are_to
     for name, value, reason in (
         ("perturb.seed", -2, "out of range"),
         ("speed_factor", -1.0, "out of range"),
-        ("fallback", "never", "one of hold, zero, damp, tracker, stop"),
+        ("fallback", "never", "one of hold, zero, damp, tracker, wait"),
         ("scenario", "/tmp/somebody_elses.py:ROBOT", "read-only"),
     ):
         (answer,) = node.set_parameters([Parameter(name, value=value)])

@@ -1,5 +1,6 @@
 """What the plant publishes, takes and ends with, for every parameter, without a network."""
 
+import math
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 
 from nh_control.loop import plant_report, simulation_loop
+from nh_control.loop.command_validator import Rejection
 from nh_control.loop.simulation_loop import Mode
 from nh_control.ros.messages import conversions
 from nh_control.ros.nodes import plant
@@ -196,10 +198,10 @@ def test_the_clock_is_where_it_is_wanted_and_frames_begin_with_the_robot_s_name(
     own = SimpleNamespace(node_namespace="/robot1", node_name="plant")
     run.node.seen_publishers = {"/clock": [own, other], "/robot1/clock": [own]}
     level, text, _ = run.report()
-    assert ("/clock comes from /robot2/plant as well" in text) is (clock == "global")
+    assert ("/clock is also published by /robot2/plant" in text) is (clock == "global")
     assert (level == 1) is (clock == "global")
     run.node.seen_publishers = {topic: [own, own]}  # two of the same name
-    assert ("comes from /robot1/plant as well" in run.report()[1]) is (topic is not None)
+    assert ("is also published by /robot1/plant" in run.report()[1]) is (topic is not None)
 
 
 def test_what_is_applied_without_commands_is_the_parameter_s(plants):
@@ -247,6 +249,13 @@ def test_who_is_waited_for_must_hear_all_states_and_what_else_it_has_subscribed_
     assert missing() == "new subscriptions to settle"
     run.made.output._states._complete_at -= 0.11
     assert missing() == plants().made.output.missing() == ""
+
+
+def test_a_controller_is_there_once_it_publishes_commands(plants):
+    run = plants()
+    assert not run.made.output.has_controller()
+    run.node.seen_publishers["joint_commands"] = [listener("controller")]
+    assert run.made.output.has_controller()
 
 
 def test_services_control_time_and_say_where_it_is(plants):
@@ -312,7 +321,7 @@ def test_steps_by_request_are_as_many_as_the_parameter_says(plants):
     run.loop.plant.place(run.loop.plant.state, STEPS - 2)
     answer = finished(run, run.node.call("~/step"))
     assert not answer.success
-    assert answer.message == f"2 of 4 steps made, finished at step {STEPS}"
+    assert answer.message == f"2 of 4 steps taken, finished at step {STEPS}"
 
 
 def test_what_is_watched_is_reported_with_its_lowest_value(plants, monkeypatch):
@@ -421,13 +430,102 @@ def test_it_takes_what_the_hardware_interface_of_ros2_control_sends(plants):
     given = {"scenario": "cart_pole", "command_interface": "position", "lockstep": False}
     run = plants(**given, on_finish="continue")
     message = JointState(name=["cart_joint", "pole_joint"], position=[float("nan")])
-    run.desk.give("joint_commands", message, 1_700_000_000 * 10**9)
-    message.position = [0.1]
-    run.desk.give("joint_commands", message, 1_700_000_000 * 10**9)
+    for position in (float("nan"), float("nan"), 0.1):
+        message.position = [position]
+        run.desk.give("joint_commands", message, 1_700_000_000 * 10**9)
     run.run(answer=lambda k: None, turns=30)
     validator = run.made.loop.validator
-    assert validator.accepted == 1 and sum(validator.rejected.values()) == 1
+    assert validator.accepted == 1 and sum(validator.rejected.values()) == 0
+    told = [text for level, text in run.node.logged if "no controller commands" in text]
+    assert len(told) == 1 and ("info", *told) in run.node.logged
     assert run.node.sent(JOINT)[-1].position[0] > 1e-3
+
+
+def quintic(t):
+    """From 0.3 to 0.9 in 1 s, as a joint_trajectory_controller interpolates, with its rate."""
+    s = min(t, 1.0)
+    return 0.3 + 0.6 * s**3 * (10 - 15 * s + 6 * s**2), 0.6 * 30 * s**2 * (1 - s) ** 2
+
+
+@pytest.mark.parametrize(
+    ("clock", "rates"), [("plant", ()), ("plant", (1.0,)), ("own", ()), ("own", (math.nan,))]
+)
+def test_a_quintic_is_followed_within_two_milliradians(plants, clock, rates):
+    """At 100 Hz, with stamps of the plant's clock, or of another one, which begins at 100 s."""
+    run = plants(lockstep=False, on_finish="continue", command_interface="position")
+    name = ["pivot"]
+
+    def answer(k):
+        t = k * 0.01
+        position, rate = quintic(t)
+        velocity = [rate * factor for factor in rates]
+        message = JointState(name=name, position=[position], velocity=velocity)
+        stamp = k * H_NS if clock == "plant" else 100 * 10**9 + k * H_NS
+        run.desk.give("joint_commands", message, stamp)
+
+    run.run(answer=answer, turns=130)
+    t = 0.01 * np.arange(len(run.rows()))
+    wanted = np.array([quintic(one)[0] for one in t])
+    assert t[-1] > 1.1
+    assert np.abs(run.rows()[:, 0] - wanted).max() < 2e-3
+    assert not run.loop.validator.rejected
+
+
+def test_the_bandwidth_of_the_inner_loop_changes_while_it_runs(plants):
+    run = plants(lockstep=False, on_finish="continue", command_interface="position")
+    run.desk.give("joint_commands", JointState(name=["pivot"], position=[0.5]), 0)
+    changed = run.node.set_parameters([Parameter("servo.bandwidth", value=5.0)])
+    run.run(answer=lambda k: None, turns=60)
+    t = 0.01 * np.arange(len(run.rows()))
+    q = run.rows()[:, 0]
+    wanted = 0.5 + (q[0] - 0.5) * (1 + 5.0 * t) * np.exp(-5.0 * t)
+    assert changed[0].successful and np.abs(q - wanted).max() < 0.02 * abs(q[0] - 0.5)
+
+
+def test_a_car_takes_the_speed_of_its_wheels_and_the_angle_of_its_steering(plants):
+    """As a controller of bicycles commands them: each field has the joints of its interface."""
+    kinds = "rear_wheels_joint:velocity,steering_joint:position"
+    given = {"scenario": "car", "reference": "standstill", "command_interface": kinds}
+    run = plants(**given, lockstep=False, on_finish="continue")
+    names = ["rear_wheels_joint", "steering_joint"]
+    message = JointState(name=names, position=[0.2], velocity=[3.0])
+    run.desk.give("joint_commands", message, 1_700_000_000 * 10**9)
+    run.run(answer=lambda k: None, turns=80)
+    last = run.node.sent(JOINT)[-1]
+    assert last.velocity[0] == pytest.approx(3.0, rel=0.02)
+    assert last.position[1] == pytest.approx(0.2, abs=2e-3)
+    assert run.loop.validator.accepted == 1 and not run.loop.validator.rejected
+
+
+@pytest.mark.parametrize("interface", ["effort", "position"])
+def test_states_tell_the_efforts_of_the_last_step(plants, interface):
+    """Of the servo where targets are commanded; of nobody before the first step."""
+    lockstep = interface == "effort"
+    run = plants(lockstep=lockstep, on_finish="continue", command_interface=interface)
+    if not lockstep:
+        run.desk.give("joint_commands", JointState(name=["pivot"], position=[0.5]), 0)
+    run.run(answer=(lambda k: TORQUE + k) if lockstep else (lambda k: None), turns=20)
+    told = [message.effort[0] for message in run.node.sent(JOINT)]
+    assert told == [message.effort[0] for message in run.node.sent(TRUTH)]
+    assert told[0] == 0.0 and len(told) > 5
+    if lockstep:
+        assert told[1:6] == [TORQUE + k for k in range(5)]
+    else:
+        assert told[1] > 0.1 and told[-1] == run.loop.plant.inputs[0]
+
+
+@pytest.mark.parametrize(("publishers", "rejected"), [(1, 0), (2, 1)])
+def test_a_second_answer_to_a_state_is_that_of_a_second_publisher_only(
+    plants, publishers, rejected
+):
+    run = plants(lockstep=False, on_finish="continue")
+    run.node.seen_publishers = {"/joint_commands": [object()] * publishers}
+    run.loop.plant.step = 1
+    for torque in (0.5, 0.75):
+        run.command(torque, H_NS)
+    validator = run.loop.validator
+    assert validator.rejected[Rejection.DUPLICATE] == validator.rejected.total() == rejected
+    assert validator.values == ((0.5,) if rejected else (0.75,))
 
 
 def test_the_latency_of_the_first_answer_to_every_state_is_told(plants):

@@ -26,7 +26,7 @@ from nh_control.ros.runtime.declared import DISPLAY, TRACKER
 from nh_control.ros.runtime.parameters import Parameters
 from nh_control.ros.runtime.process import Exit, ManagedNode, UsageError
 from nh_control.runs.conventions import CONVENTIONS
-from nh_control.runs.node_process import PARENT
+from nh_control.runs.node_process import PARENT, WRONG_USE
 
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
@@ -42,10 +42,31 @@ def handlers():
 
 
 @pytest.mark.parametrize(
+    ("words", "stray"),
+    [
+        ("", []),
+        ("scenario:=cart_pole", ["scenario:=cart_pole"]),
+        ("--ros-args scenario:=cart_pole", ["scenario:=cart_pole"]),
+        ("--ros-args -p scenario:=cart_pole lockstep:=true", ["lockstep:=true"]),
+        ("--ros-args -r __node:=a --params-file f.yaml --disable-external-lib-logs", []),
+        ("--ros-args -p a:=1 -- more", ["more"]),
+    ],
+)
+def test_arguments_that_no_node_reads_are_refused(words, stray, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["plant", *words.split()])
+    monkeypatch.setattr(start, "import_module", lambda _: SimpleNamespace(main=lambda: 0))
+    monkeypatch.setattr(start.signal, "signal", lambda *_: None)
+    assert start.plant() == (WRONG_USE if stray else 0)
+    told = capsys.readouterr().err
+    assert told == "" or f"plant: unknown arguments {' '.join(stray)}; set a parameter by" in told
+
+
+@pytest.mark.parametrize(
     "name", ["plant", "tracker", "composed", "display", "view", "recorder", "shadow"]
 )
 def test_an_executable_runs_the_node_of_its_name_and_ends_as_it_does(name, monkeypatch):
     monkeypatch.delenv(PARENT, raising=False)
+    monkeypatch.setattr(sys, "argv", [name, "--ros-args", "-p", "lockstep:=true"])
     imported, ended = [], []
     monkeypatch.setattr(start.os, "_exit", ended.append)
 

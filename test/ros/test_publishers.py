@@ -1,6 +1,7 @@
 """What publishers say to whom and when: reports, targets, states for those who come late."""
 
 import itertools
+import threading
 import time
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ import rclpy
 from bench import Desk, Publisher, alone, benches, listener
 from bob import BOB
 from rclpy.clock_type import ClockType
-from rclpy.serialization import deserialize_message, serialize_message
+from rclpy.duration import Duration
 from sensor_msgs.msg import JointState
 
 from nh_control.loop.reports import Report
@@ -18,8 +19,9 @@ from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.state_codecs import codecs
 from nh_control.ros.messages.state_publisher import StatePublisher
 from nh_control.ros.messages.tracker_output import TargetPublisher
-from nh_control.ros.runtime.inbox import Inbox
-from nh_control.ros.runtime.local_topics import LocalTopics
+from nh_control.ros.runtime import subscribers
+from nh_control.ros.runtime.inbox import Inbox, Local
+from nh_control.ros.runtime.local_topics import LocalTopics, hand_over, local_count
 from nh_control.ros.runtime.subscribers import (
     LateSubscribers,
     matched_subscribers,
@@ -90,7 +92,8 @@ def test_disorder_is_a_warning_and_no_less_than_what_is_reported(bench, level, a
     told.others = ["two clocks"]
     told.deaf = {"/odom": ["camera (reliability)", "robot"]}
     text = (
-        "/odom of camera (reliability), robot is not heard: its quality of service is incompatible"
+        "/odom of camera (reliability), robot is not received: its quality of service is "
+        "incompatible"
     )
     status = told.status(level)
     assert number(status) == in_disorder
@@ -114,6 +117,7 @@ class Targets:
         self.now, self.bench = 50.0, bench
         clock = SimpleNamespace(monotonic=lambda: self.now)
         monkeypatch.setattr(tracker_output, "time", clock)
+        monkeypatch.setattr(subscribers, "time", clock)
         self.made = TargetPublisher(bench, codecs(BOB, MODEL))
         self.sequence = SimpleNamespace(
             dsys=MODEL, target=lambda k: MODEL.state([0.1 * k], [0.2 * k])
@@ -198,7 +202,7 @@ def test_nodes_hear_a_publisher_once_all_that_are_known_are_matched(known, match
     )
     topics = LocalTopics(["/odom"])
     for name in local:
-        topics.subscribe(name, "/odom", False, print)
+        topics.subscribe(name, "/odom", print)
     shared = topics.publisher(publisher) if local else publisher
     assert matched_subscribers(node, shared) == heard
 
@@ -227,6 +231,21 @@ def test_somebody_is_late_who_was_not_there_at_the_last_look():
     assert not late.new()
 
 
+def test_subscribers_of_every_step_are_looked_for_at_intervals(monkeypatch):
+    clock = SimpleNamespace(now=5.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(subscribers, "time", clock)
+    publisher = outside(1)
+    late = LateSubscribers([publisher])
+    assert list(late.recent()) == [1]
+    publisher.subscribers = 2
+    clock.now += 0.5 * subscribers.LOOK_S
+    assert list(late.recent()) == [1]
+    clock.now += 0.6 * subscribers.LOOK_S
+    assert list(late.recent()) == [2]
+    publisher.subscribers = 3
+    assert list(late.recent()) == [2] and late.new()  # who was not counted is late
+
+
 # Within one process ------------------------------------------------------------------------------
 
 
@@ -240,51 +259,89 @@ def outside(subscribers=0):
     return made
 
 
-@pytest.mark.parametrize("raw", [True, False])
-@pytest.mark.parametrize("sent", [MESSAGE, serialize_message(MESSAGE)], ids=["message", "bytes"])
-def test_messages_and_bytes_become_what_was_asked_for(raw, sent):
+def test_contents_stay_in_the_process_and_messages_are_for_others():
     topics, got = LocalTopics(["/joint_states"]), []
-    topics.subscribe("tracker", "/joint_states", raw, got.append)
-    topics.publisher(outside()).publish(sent)
-    (one,) = got
-    assert isinstance(one, bytes) == raw
-    assert (deserialize_message(one, JointState) if raw else one) == MESSAGE
-
-
-def test_others_get_messages_only_if_they_listen():
-    topics, got = LocalTopics(["/joint_states"]), []
-    for subscribers, sent in ((0, []), (2, [MESSAGE])):
-        real = outside(subscribers)
-        publisher = topics.publisher(real)
-        publisher.publish(MESSAGE)
-        assert real.sent == sent and publisher.topic_name == "/joint_states"
-        assert publisher.get_subscription_count() == subscribers
-    topics.subscribe("tracker", "/joint_states", False, got.append)
-    topics.subscribe("tracker", "/joint_states", False, got.append)  # instead of the first
-    assert publisher.get_subscription_count() == 3
+    real = outside(2)
+    publisher = topics.publisher(real)
+    assert publisher.topic_name == "/joint_states" and local_count(publisher) == 0
+    for _ in range(2):  # instead of the first
+        topics.subscribe("tracker", "/joint_states", got.append)
+    assert publisher.get_subscription_count() == 3 and local_count(publisher) == 1
     publisher.publish(MESSAGE)
-    assert got == [MESSAGE]
+    hand_over(publisher, (0, {}))
+    hand_over(real, (1, {}))  # there is nobody in the process
+    assert got == [(0, {})] and real.sent == [MESSAGE] and local_count(real) == 0
     topics.forget("tracker")
-    publisher.publish(MESSAGE)
-    assert got == [MESSAGE] and not topics.subscribers("/joint_states")
+    hand_over(publisher, (2, {}))
+    assert got == [(0, {})] and not publisher.local_subscribers
 
 
-def test_an_inbox_takes_local_topics_in_its_thread_and_tells_what_raises():
-    told, got = [], []
+@pytest.fixture
+def shared():
+    """An inbox with a topic that stays in the process, its publisher, and what is told."""
+    told = []
     with alone() as context:
         node = rclpy.create_node("tracker", context=context)
         topics = LocalTopics(["/joint_states"])
         errors = SimpleNamespace(raised=lambda topic, error: told.append((topic, str(error))))
         inbox = Inbox(node, errors, topics)
-        inbox.subscribe(JointState, "joint_states", got.append, 10)
-        inbox.subscribe(JointState, "other", got.append, 10)
-        assert [one.topic_name for one in node.subscriptions if "other" in one.topic_name]
-        assert not [one for one in node.subscriptions if one.topic_name == "/joint_states"]
-        publisher = topics.publisher(outside())
-        publisher.publish(MESSAGE)
-        assert got == []  # until the inbox serves
-        assert inbox.serve(0.0) and got == [MESSAGE]
-        inbox.subscribe(JointState, "joint_states", lambda _: 1 / 0, 10)
-        publisher.publish(MESSAGE)
-        inbox.serve(0.0)
-        assert told == [("/joint_states", "division by zero")]
+        yield SimpleNamespace(
+            node=node, inbox=inbox, publisher=topics.publisher(outside()), told=told
+        )
+        node.destroy_node()
+
+
+def test_an_inbox_takes_contents_in_its_thread_and_tells_what_raises(shared):
+    inbox, publisher, got = shared.inbox, shared.publisher, []
+    inbox.subscribe(JointState, "joint_states", print, 10, local=Local(got.append))
+    inbox.subscribe(JointState, "other", got.append, 10, local=Local(got.append))
+    assert [one.topic_name for one in shared.node.subscriptions if "joint_s" not in one.topic_name]
+    assert not [one for one in shared.node.subscriptions if one.topic_name == "/joint_states"]
+    other = threading.Thread(target=publisher.hand_over, args=["content"])
+    other.start()
+    other.join()
+    assert got == []  # until the inbox serves
+    assert inbox.serve(0.0) and got == ["content"]
+    publisher.hand_over("own")  # in this thread, which now is the inbox's
+    assert got == ["content", "own"]
+    inbox.subscribe(JointState, "joint_states", print, 10, local=Local(lambda _: 1 / 0))
+    publisher.hand_over("content")
+    assert shared.told == [("/joint_states", "division by zero")]
+
+
+def test_a_content_is_taken_at_once_while_the_inbox_s_thread_handles_nothing(shared):
+    inbox, got = shared.inbox, []
+    inbox.subscribe(JointState, "joint_states", print, 10, local=Local(got.append, at_once=True))
+    inbox.lent = lambda: got.append("lent")
+    busy, go_on = threading.Event(), threading.Event()
+    inbox.post(lambda: [busy.set(), go_on.wait(), got.append("request")])
+    worker = threading.Thread(target=inbox.run, daemon=True)
+    worker.start()
+    busy.wait()
+    threading.Timer(0.05, go_on.set).start()
+    shared.publisher.hand_over("content")
+    assert got == ["request", "content", "lent"]
+    inbox.close()
+    worker.join()
+    shared.publisher.hand_over("content")  # to a node that is not active
+    assert len(got) == 3
+
+
+def test_messages_that_are_there_are_handled_before_a_content(shared):
+    """The start of the reference before its first state."""
+    inbox, got = shared.inbox, []
+    inbox.subscribe(JointState, "start", lambda message: got.append(message.name), 10)
+    inbox.subscribe(JointState, "joint_states", print, 10, local=Local(got.append, at_once=True))
+    sender = shared.node.create_publisher(JointState, "start", 10)
+    while not sender.get_subscription_count():
+        time.sleep(1e-3)
+    sender.publish(MESSAGE)
+    assert sender.wait_for_all_acked(Duration(seconds=60))
+    shared.publisher.hand_over("content")
+    assert got == [["a"], "content"]
+
+
+def test_a_topic_without_a_way_for_contents_is_the_middleware_s(shared):
+    shared.inbox.subscribe(JointState, "joint_states", print, 10)
+    assert [one for one in shared.node.subscriptions if one.topic_name == "/joint_states"]
+    assert local_count(shared.publisher) == 0

@@ -186,6 +186,26 @@ def test_it_listens_to_all_that_tells_a_run_and_last_to_what_a_plant_waits_for(r
     assert set(hardware.topics(reliability="BEST_EFFORT")) == set(states(BOB))
 
 
+def test_states_are_heard_once_commands_have_a_publisher(recorders):
+    run, seen = recorders(await_commands_s=60.0), []
+    assert "joint_commands" in run.heard and not set(states(BOB)) & set(run.heard)
+
+    def serve():
+        seen.append(set(states(BOB)) & set(run.heard))
+        if len(seen) == 2:
+            run.node.seen_publishers["/joint_commands"] = [SimpleNamespace()]
+
+    run.desk.on_serve = serve
+    run.made._await_commands()
+    assert seen == [set(), set()] and set(states(BOB)) <= set(run.heard)
+    alone = recorders(await_commands_s=1e-9, output="~/alone")
+    alone.made._await_commands()
+    assert set(states(BOB)) <= set(alone.heard)
+    assert [text for level, text in alone.node.logged if level == "warning"] == [
+        "no publisher of /joint_commands after 1e-09 s"
+    ]
+
+
 def test_what_arrives_is_in_the_file_with_its_time_and_topic(recorders, tmp_path):
     run = recorders("robot1")
     written = [serialize_message(JointState(position=[x])) for x in (1.0, 2.0, 3.0)]
@@ -260,7 +280,7 @@ def test_messages_that_come_too_fast_are_counted_and_told(recorders, monkeypatch
     assert (level, text, values["lost"]) == (1, "waiting for messages", "1")
     run.close()
     assert [text for level, text in run.node.logged if level == "warning"] == [
-        f"recorded 0 messages to {tmp_path / 'run'}, 1 came faster than they could be written"
+        f"recorded 0 messages to {tmp_path / 'run'}, 1 arrived faster than they could be written"
     ]
 
 

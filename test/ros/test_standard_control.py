@@ -250,7 +250,7 @@ def test_steps_need_a_pause_and_say_how_many_were_made(board):
     board.to(PAUSED)
     assert board.result("step_simulation", steps=0)[0] == 4
     board.loop.options = Options(False, True, 5)
-    told = "5 of 9 steps made, the plant is finished: 5 steps done"
+    told = "5 of 9 steps taken, the plant is finished: 5 steps done"
     assert board.result("step_simulation", steps=9) == (4, told)
 
 
@@ -269,7 +269,7 @@ def test_the_action_tells_of_its_steps_and_of_its_end(board, actions):
     actions.cancel(canceled)
     canceled.is_cancel_requested = True
     result = finished(board, running).result
-    assert "of 100000000 steps made, the plant is paused" in result.error_message
+    assert "of 100000000 steps taken, the plant is paused" in result.error_message
     assert canceled.ended == "canceled" and board.loop.mode is Mode.PAUSED
     board.made.close()
     assert actions.is_ended
@@ -280,7 +280,7 @@ def test_a_body_is_shown_and_set(board):
     assert board.call("get_entities").entities == ["base_link"]
     info = board.call("get_entity_info", entity="base_link").info
     assert "base_link of Snakeboard" in info.description
-    none = (2, "no entity 'wheel'; there are base_link")
+    none = (2, "no entity 'wheel'; entities: base_link")
     assert board.result("get_entity_state", entity="wheel") == none
     shown = board.shown
     assert shown.header.frame_id == "odom"
@@ -385,8 +385,8 @@ def test_what_is_shown_and_set_again_changes_nothing(bodies):
     for name in entities.names:
         pose, twist = Pose(), Twist()
         frame = entities.show(name, x, pose, twist)
-        assert np.abs(entities.moved(name, x, frame, pose, twist) - x).max() < 1e-9
-        assert np.abs(entities.moved(name, x, "", None, None) - x).max() < 1e-9
+        assert np.abs(entities.state_with(name, x, frame, pose, twist) - x).max() < 1e-9
+        assert np.abs(entities.state_with(name, x, "", None, None) - x).max() < 1e-9
 
 
 def test_twists_are_velocities_in_the_parent_s_axes(bodies):
@@ -409,7 +409,7 @@ def test_a_body_in_space_is_turned_and_spun_in_its_parent_s_axes():
     pose.orientation.w, pose.orientation.z = 0.8, 0.6
     twist.angular.x, twist.angular.y, twist.angular.z = 0.3, -0.2, 0.1
     for given in ((pose, twist), (pose, None), (None, twist)):
-        moved = entities.moved(name, x, "", *given)
+        moved = entities.state_with(name, x, "", *given)
         now, other = Pose(), Twist()
         entities.show(name, moved, now, other)
         o, w = now.orientation, other.angular
@@ -439,18 +439,18 @@ def test_of_several_bodies_the_one_that_is_named_is_moved(twins):
     assert entities.names == ["bob", "twin"]
     x, pose, twist = dsys.state([0.3], [0.2]), Pose(), Twist()
     entities.show("twin", dsys.state([0.5], [0.7]), pose, twist)
-    moved = entities.moved("twin", x, "robot/odom", pose, twist)
+    moved = entities.state_with("twin", x, "robot/odom", pose, twist)
     assert [*dsys.configuration(moved), *dsys.velocity(moved)] == pytest.approx([0.5, 0.7])
-    assert entities.moved("bob", x, "robot/odom", pose, twist) == pytest.approx(x)
+    assert entities.state_with("bob", x, "robot/odom", pose, twist) == pytest.approx(x)
     with pytest.raises(ValueError, match="twin in the frame 'odom'; expected 'robot/odom'"):
-        entities.moved("twin", x, "odom", pose, twist)
+        entities.state_with("twin", x, "odom", pose, twist)
 
 
 @pytest.mark.parametrize(
     ("frame", "change", "error"),
     [
         ("map", lambda p, t: None, "base_link in the frame 'map'; expected 'odom'"),
-        ("", lambda p, t: setattr(p.orientation, "w", 2.0), "no unit quaternion"),
+        ("", lambda p, t: setattr(p.orientation, "w", 2.0), "not a unit quaternion"),
         ("", lambda p, t: conversions.set_wxyz(p.orientation, (0, 1, 0, 0)), "in the plane"),
         ("", lambda p, t: conversions.set_wxyz(p.orientation, (0, 0, 1, 0)), "in the plane"),
         ("", lambda p, t: setattr(p.orientation, "y", 1e-4), "moves in the plane"),
@@ -465,13 +465,13 @@ def test_poses_and_twists_that_cannot_be_are_refused(planar, frame, change, erro
     pose.orientation.w = 1.0
     change(pose, twist)
     with pytest.raises(ValueError, match=error):
-        entities.moved("base_link", x, frame, pose, twist)
+        entities.state_with("base_link", x, frame, pose, twist)
 
 
 def test_a_twist_out_of_the_plane_is_not_shown_after_a_planar_body_is_moved(planar):
     (entities, _, x), twist = planar, Twist()
     (name,) = entities.names
     twist.linear.z, twist.angular.x = 3.0, 2.0
-    np.testing.assert_allclose(entities.moved(name, x, "", None, twist), x, atol=1e-15)
+    np.testing.assert_allclose(entities.state_with(name, x, "", None, twist), x, atol=1e-15)
     entities.show(name, x, Pose(), twist)
     assert twist == Twist()

@@ -87,6 +87,18 @@ def test_a_twist_is_in_the_axes_of_its_body_and_odometry_says_the_same():
         np.testing.assert_allclose(turned, body.linear_velocity, atol=1e-14)
 
 
+@pytest.mark.parametrize("velocities", [True, False])
+def test_fields_within_a_process_are_those_of_messages(velocities):
+    for codec in (*board(velocities), quads(velocities)):
+        q, v = ([0.3, -1.0, 2.5, 0.7, 4.0], [1.0] * 5) if codec.names != BODIES.names else motion()
+        codec.write(q, v)
+        read = [([0.0] * len(q), [0.0] * len(v)) for _ in range(2)]
+        moves = codec.read(codec.message, *read[0]), codec.read_fields(codec.shown(q, v), *read[1])
+        assert moves == (velocities, velocities)
+        np.testing.assert_array_equal(read[0][0], read[1][0])
+        np.testing.assert_array_equal(read[0][1], read[1][1])
+
+
 def test_without_velocities_they_are_unknown_and_marked():
     for codec, (q, v) in (
         (board(False)[0], ([1.0] * 5, [1.0] * 5)),
@@ -156,8 +168,8 @@ REFUSED = [
     (BODIES, set_("header.frame_id", "map"), "in the frame 'map'; expected 'odom'"),
     (BODIES, set_("transforms.1.translation.y", math.nan), "value of quad1 that is not finite"),
     (BODIES, set_("twist.2.angular.z", math.inf), "value of quad2 that is not finite"),
-    (BODIES, set_("transforms.2.rotation.w", 7.0), "orientation of quad2 is no unit quaternion"),
-    (BODIES, set_("transforms.2.rotation.w", math.nan), "orientation of quad2 is no unit"),
+    (BODIES, set_("transforms.2.rotation.w", 7.0), "quad2 is not a unit quaternion"),
+    (BODIES, set_("transforms.2.rotation.w", math.nan), "orientation of quad2 is not a unit"),
     (BODIES, at_the_payload, "quad1 is at the payload"),
 ]
 
@@ -269,8 +281,8 @@ def test_parts_that_are_no_messages_are_refused_and_others_count(heard):
     for data in (b"", serialize_message(of_a_time(JOINTS, 1))[:40]):
         heard.desk.give("joint_states", data)
     assert heard.refused == [
-        (Refusal.LENGTH, "0 bytes that are no JointState"),
-        (Refusal.LENGTH, "40 bytes that are no JointState"),
+        (Refusal.LENGTH, "0 bytes that are not a JointState"),
+        (Refusal.LENGTH, "40 bytes that are not a JointState"),
     ]
     heard.body(1)
     assert heard.received == []
@@ -376,7 +388,7 @@ def test_quaternions_change_order_are_normalized_and_others_refused():
     almost = conversions.unit_wxyz(Quaternion(w=1.004), "quad1")
     assert almost.tolist() == [1.0, 0.0, 0.0, 0.0]
     for norm in (0.0, 0.9, 1.1, math.nan):
-        with pytest.raises(ConversionError, match="orientation of quad1 is no unit quaternion"):
+        with pytest.raises(ConversionError, match="orientation of quad1 is not a unit quaternion"):
             conversions.unit_wxyz(Quaternion(w=norm), "quad1")
 
 

@@ -6,15 +6,22 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from bench import Desk, benches, listener
+from bench import Desk, Ended, benches, listener
 from builtin_interfaces.msg import Time
 from rclpy import time as ros_time
 from rclpy.clock import ROSClock
 
 from nh_control import Trajectory
 from nh_control.control import Command
-from nh_control.loop import state_estimate
-from nh_control.loop.arming import Arming, DisarmCommand, DisarmedInputs, Limits, SafeRange, Safety
+from nh_control.loop import joining
+from nh_control.loop.arming import (
+    Arming,
+    ArmingLimits,
+    DisarmCommand,
+    DisarmedInputs,
+    SafeRange,
+    Safety,
+)
 from nh_control.loop.hardware_estimate import MeasuredState
 from nh_control.loop.hardware_tracker import Answer, HardwareTracker, Timing
 from nh_control.loop.reference_sequence import ReferenceSequence
@@ -90,7 +97,7 @@ class Hardware(Interface):
     ):
         super().__init__(make)
         self.tracker = HardwareTracker(self.sequence, MeasuredState(self.dsys), timing)
-        self.arming = Arming(Limits(**limits))
+        self.arming = Arming(ArmingLimits(**limits))
         self.made = HardwareInterface(
             self.node, self.desk, self.codecs, self.tracker,
             Safety(
@@ -130,11 +137,12 @@ class Simulated(Interface):
 
     def __init__(self, make, integral=False, expected=()):
         super().__init__(make, integral)
-        self.matched = 0
+        self.matched, self.process = 0, Ended()
         self.node.seen_publishers["reference_start"] = ["plant"]
         self.made = SimulationInterface(
             self.node, self.desk, self.codecs, self.sequence,
-            tracker_output(self.report, self._send, self._begin, lambda: self.matched), expected,
+            tracker_output(self.report, self._send, self._begin, lambda: self.matched),
+            self.process, expected,
         )  # fmt: skip
 
     @property
@@ -228,7 +236,7 @@ def test_a_simulator_that_is_slow_or_pauses_is_not_silent(make, monkeypatch):
     assert robot.armed_after(wall_s=3.0, simulated_s=-1e9)
     assert robot.armed_after(wall_s=3.0, simulated_s=0.4)
     assert not robot.armed_after(wall_s=0.0, simulated_s=0.2)
-    assert "no state that can be used for 0.6 s" in robot.arming.reason
+    assert "no usable state for 0.6 s" in robot.arming.reason
 
 
 def test_silence_is_by_wall_time_where_there_is_no_other_and_unusable_states_are_silence(
@@ -242,7 +250,7 @@ def test_silence_is_by_wall_time_where_there_is_no_other_and_unusable_states_are
     robot.state(0, 0.1)
     robot.wall_s += 0.6
     robot.state(1, np.nan)
-    assert not robot.arming.armed and "no state that can be used" in robot.arming.reason
+    assert not robot.arming.armed and "no usable state" in robot.arming.reason
     assert robot.values["states_refused"] == 1
 
 
@@ -391,7 +399,7 @@ def test_a_plant_alone_need_not_say_when_the_reference_starts(make):
 
 
 def test_a_run_that_cannot_be_joined_gets_no_commands(simulated, monkeypatch):
-    monkeypatch.setattr(state_estimate, "obstacle", lambda *_: "a wall")
+    monkeypatch.setattr(joining, "obstacle", lambda *_: "a wall")
     late = simulated()
     late.state(7)
     late.state(8)
@@ -472,7 +480,7 @@ def test_a_first_heading_is_read_next_to_the_reference_s(make):
     sequence = ReferenceSequence(along.tracker(model, way), None, answer)
     shown, desk = codecs(board, model), Desk()
     output = tracker_output(TrackerReport(board, model), lambda *u: None, lambda: None)
-    SimulationInterface(make("tracker"), desk, shown, sequence, output)
+    SimulationInterface(make("tracker"), desk, shown, sequence, output, Ended())
     desk.state(shown, q, rest, 0)
     assert read == [pytest.approx(7.0)]
 
@@ -530,4 +538,6 @@ def test_the_first_answer_waits_for_those_who_are_to_hear_it(simulated, monkeypa
     absent = Waiting(simulated, monkeypatch, "logger", expected=["recorder", "logger"])
     absent.plant.matched = 1
     assert absent.after(0) == pytest.approx(10.0, abs=0.1) and len(absent.plant.sent) == 1
-    assert absent.plant.told("warning") == ["recorder does not hear c ('heard_by')"]
+    assert absent.plant.told("warning") == [
+        "recorder does not subscribe to c (parameter 'heard_by')"
+    ]

@@ -15,7 +15,7 @@ from rclpy.parameter import Parameter
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
 from nh_control.loop import tracker_parts
-from nh_control.loop.arming import DisarmCommand, Limits
+from nh_control.loop.arming import ArmingLimits, DisarmCommand
 from nh_control.loop.hardware_tracker import HardwareTracker, Timing
 from nh_control.loop.tracker_parts import TrackerParts
 from nh_control.ros.messages import conversions
@@ -135,7 +135,7 @@ def test_commands_are_kept_for_recorders_and_it_reports_what_is_followed(tracker
 def test_what_explains_commands_is_sent_to_those_who_listen_alone(trackers, monkeypatch):
     robot, now = trackers(), [1000.0]
     clock = SimpleNamespace(monotonic=lambda: now[0])
-    monkeypatch.setattr("nh_control.ros.messages.tracker_output.time", clock)
+    monkeypatch.setattr("nh_control.ros.runtime.subscribers.time", clock)
     listened = [robot.node.made[f"controller_state/{n}"] for n in ("reference", "error", "gains")]
     for publisher in listened:
         publisher.subscribers = 0
@@ -169,7 +169,7 @@ def test_a_run_that_starts_anew_shows_its_path_again_and_forgets_goals(trackers)
     robot.state(4)
     robot.state(0)
     assert len(robot.node.sent("reference")) == 2
-    assert forgotten == ["the run started anew"]
+    assert forgotten == ["the run was restarted"]
     assert robot.set("reference", "hanging").successful
     assert forgotten[1:] == ["reference 'hanging' was set"]
     assert len(robot.node.sent("reference")) == 3
@@ -250,12 +250,12 @@ HARDWARE = {
 @pytest.mark.parametrize(
     ("parameters", "noise", "timing", "limits", "armed", "after", "far"),
     [
-        (HARDWARE, (0.03, 4.0, 50.0), Timing(0.01, 0.02, False), Limits(0.6, 0.7, 0.8), True,
+        (HARDWARE, (0.03, 4.0, 50.0), Timing(0.01, 0.02, False), ArmingLimits(0.6, 0.7, 0.8), True,
          DisarmCommand.DAMP, "pivot = 2.5 is not in -1 ... 2"),
-        ({}, (1e-3, 1.0, 300.0), Timing(0.0, 0.0, True), Limits(0.5, 0.5, 1.0), False,
+        ({}, (1e-3, 1.0, 300.0), Timing(0.0, 0.0, True), ArmingLimits(0.5, 0.5, 1.0), False,
          DisarmCommand.NONE, ""),
         ({"disarm.error": 0.0, "disarm.saturation_s": 0.0, "disarm.range": [""]},
-         (1e-3, 1.0, 300.0), Timing(compensate=True), Limits(0.5, 0.0, 0.0), False,
+         (1e-3, 1.0, 300.0), Timing(compensate=True), ArmingLimits(0.5, 0.0, 0.0), False,
          DisarmCommand.NONE, ""),
     ],
     ids=["all", "none", "off"],
@@ -265,12 +265,13 @@ def test_parameters_of_hardware_are_each_what_they_say(
 ):
     put_up(monkeypatch)
     estimates, real = [], tracker_parts.FilteredState
-    filtered = lambda dsys, *given: estimates.append(given) or real(dsys, *given)
+    filtered = lambda dsys, **values: estimates.append(values) or real(dsys, **values)
     monkeypatch.setattr(tracker_parts, "FilteredState", filtered)
     settings = {spec.name: spec.value for spec in TRACKER}
     settings |= {"source": "hardware", "controller": "lqr"} | parameters
     hardware, safety = TrackerParts(BOB, MODEL, REFERENCE, settings).hardware
-    assert estimates == [noise] and hardware.timing == timing
+    assert estimates == [dict(zip(("noise", "acceleration", "outlier"), noise))]
+    assert hardware.timing == timing
     assert safety.arming.limits == limits and safety.disarmed_inputs.kind is after
     assert safety.arming.armed is safety.starts_by_service is armed
     assert safety.ranges.violation(np.array([2.5])) == far
@@ -377,7 +378,7 @@ def test_a_goal_becomes_a_leg_a_path_and_a_word_to_who_asked(guided):
     path = robot.node.sent("reference")[-1]
     assert conversions.nanoseconds(path.poses[0].header.stamp) == start * H_NS
     assert len(path.poses) == len(hanging(MODEL)) + 1
-    assert "goal (0.5, 0, -0.955) accepted: from t = 1.020 s to rest at t = 1.120 s" in [
+    assert "goal (0.5, 0, -0.955) accepted: starts at t = 1.020 s, at rest at t = 1.120 s" in [
         text for _, text in robot.node.logged
     ]
     ask(robot, 0.6, second)
@@ -387,7 +388,7 @@ def test_a_goal_becomes_a_leg_a_path_and_a_word_to_who_asked(guided):
     values = robot.report()[2]
     assert values["goals_accepted"] == "2" and values["goals_refused"] == "1"
     robot.state(0)  # a new run
-    assert heard_by(second)[1:] == [(None, "the run started anew")]
+    assert heard_by(second)[1:] == [(None, "the run was restarted")]
     robot.state(3)
     robot.state(0)
     assert len(heard_by(second)) == 2 and len(heard_by(far)) == 1
@@ -413,7 +414,7 @@ def test_a_trajectory_is_due_by_the_time_of_the_run_whatever_leg_is_followed(gui
     assert due == pytest.approx([2.0 - 1.06, 3.0 - 1.06])
     texts = [text for _, text in robot.node.logged]
     assert any(
-        text.startswith("trajectory of 2 points accepted: from t = 1.060 s") for text in texts
+        text.startswith("trajectory of 2 points accepted: starts at t = 1.060 s") for text in texts
     )
     message.joint_names = ["camera"]
     robot.made._goals.requests.trajectory(message, pursuer)

@@ -15,7 +15,7 @@ from nh_control import scenarios
 from nh_control.ros.messages import conversions, heard_nodes, view_requests
 from nh_control.ros.messages.state_codecs import codecs
 from nh_control.ros.messages.view_requests import OF_HARDWARE, ViewRequests
-from nh_control.view.live_requests import Asked
+from nh_control.view.live_requests import ViewRequest
 
 QUADS = scenarios.get("quadrotor_payload")
 
@@ -72,29 +72,32 @@ def test_what_is_asked_for_reaches_its_service_and_so_does_the_answer_the_page(a
         "plant/set_parameters_atomically": SetParametersAtomically,
     }
     clients["plant/step"].answer = (False, "it is running: pause it first")
-    assert requests.answer(Asked("pause", on=True)) == (True, "done")
-    assert requests.answer(Asked("pause", on=False)) == (True, "done")
+    assert requests.answer(ViewRequest("pause", on=True)) == (True, "done")
+    assert requests.answer(ViewRequest("pause", on=False)) == (True, "done")
     assert [request.data for request in clients["plant/pause"].asked] == [True, False]
-    assert requests.answer(Asked("step")) == (False, "it is running: pause it first")
-    assert requests.answer(Asked("reset")) == (True, "done")
-    assert requests.answer(Asked("arm", on=True)) == (False, "nobody here takes the request arm")
+    assert requests.answer(ViewRequest("step")) == (False, "it is running: pause it first")
+    assert requests.answer(ViewRequest("reset")) == (True, "done")
+    assert requests.answer(ViewRequest("arm", on=True)) == (
+        False,
+        "the request arm is not available here",
+    )
 
 
 def test_hardware_is_armed_and_disarmed_and_nothing_else(asking):
     _, _, clients, requests = asking(source="hardware")
     assert list(clients) == ["tracker/arm"] and requests.offered is OF_HARDWARE
-    assert requests.answer(Asked("arm", on=True)).done
+    assert requests.answer(ViewRequest("arm", on=True)).done
     assert [request.data for request in clients["tracker/arm"].asked] == [True]
-    assert not requests.answer(Asked("reset")).done
+    assert not requests.answer(ViewRequest("reset")).done
 
 
 def test_services_that_are_not_there_or_say_nothing_are_told(asking):
     _, _, clients, requests = asking()
     clients["plant/reset"].ready = False
-    assert requests.answer(Asked("reset")) == (False, "nobody offers plant/reset")
+    assert requests.answer(ViewRequest("reset")) == (False, "no node offers plant/reset")
     assert clients["plant/reset"].asked == []
     clients["plant/step"].answer = None
-    assert requests.answer(Asked("step")) == (False, "plant/step did not answer in 0.2 s")
+    assert requests.answer(ViewRequest("step")) == (False, "plant/step did not answer in 0.2 s")
     assert len(clients["plant/step"].removed) == 1
 
 
@@ -105,7 +108,7 @@ def says(desk, node="plant", level=b"\0", message="running", **values):
     desk.give("/diagnostics", DiagnosticArray(status=[status]))
 
 
-PULL = Asked("pull", target="payload", force=(3.0, -6.0, 1.0))
+PULL = ViewRequest("pull", target="payload", force=(3.0, -6.0, 1.0))
 
 
 def test_a_body_is_pulled_within_the_bound_that_the_plant_tells(asking):
@@ -116,7 +119,7 @@ def test_a_body_is_pulled_within_the_bound_that_the_plant_tells(asking):
     says(desk, **{"wrench bound payload (N)": 4.0, "wrench bound quad1 (N)": 0.0})
     assert requests.bounds == {"payload": 4.0}
     assert requests.answer(PULL) == (True, "payload: 4.52 N")
-    assert not requests.answer(Asked("pull", target="quad1", force=(1.0, 0.0, 0.0))).done
+    assert not requests.answer(ViewRequest("pull", target="quad1", force=(1.0, 0.0, 0.0))).done
     (message,) = node.sent("wrench")
     force = conversions.xyz(message.wrench.force)
     assert message.header.frame_id == "payload" and np.abs(force).max() < 4.0
@@ -126,7 +129,7 @@ def test_a_body_is_pulled_within_the_bound_that_the_plant_tells(asking):
 def test_a_planar_body_is_pulled_in_its_plane(asking):
     node, desk, _, requests = asking(scenarios.get("snakeboard"))
     says(desk, **{"wrench bound base_link (N)": 10.0})
-    assert requests.answer(Asked("pull", target="base_link", force=(3.0, 4.0, 9.0))).done
+    assert requests.answer(ViewRequest("pull", target="base_link", force=(3.0, 4.0, 9.0))).done
     assert conversions.xyz(node.sent("wrench")[0].wrench.force).tolist() == [3.0, 4.0, 0.0]
     assert not asking(source="hardware")[3].answer(PULL).done
 
@@ -134,7 +137,9 @@ def test_a_planar_body_is_pulled_in_its_plane(asking):
 def test_parameters_of_the_plant_are_changed_and_refusals_have_its_reason(asking):
     _, _, clients, requests = asking()
     client = clients["plant/set_parameters_atomically"]
-    changed = lambda name, value: requests.answer(Asked("change", parameter=name, value=value))
+    changed = lambda name, value: requests.answer(
+        ViewRequest("change", parameter=name, value=value)
+    )
     assert changed("speed_factor", "0.5") == (True, "speed_factor is 0.5")
     assert changed("fault", "delay=0.01  loss=0.1").done and changed("disturb", "").done
     given = [request.parameters[0] for request in client.asked]
@@ -148,7 +153,7 @@ def test_parameters_of_the_plant_are_changed_and_refusals_have_its_reason(asking
     done, why = changed("use_sim_time", "true")
     assert not done and "is none of speed_factor, fault, disturb" in why
     client.ready = False
-    assert changed("fault", "") == (False, "nobody offers plant/set_parameters_atomically")
+    assert changed("fault", "") == (False, "no node offers plant/set_parameters_atomically")
 
 
 def test_what_nodes_say_is_told_and_what_they_say_no_more(asking, monkeypatch):
@@ -160,7 +165,7 @@ def test_what_nodes_say_is_told_and_what_they_say_no_more(asking, monkeypatch):
     says(desk, "robot1/view", message="itself")
     assert requests.heard.statuses(101.0) == [("plant", "warn", "3 steps missed")]
     assert requests.heard.of("plant").values["missed_steps"] == "3"
-    assert requests.heard.of("tracker") == heard_nodes.Said()
+    assert requests.heard.of("tracker") == heard_nodes.NodeStatus()
     now[0] = 105.0
     says(desk, "robot1/tracker", b"\2", "ill")
     assert requests.heard.statuses(105.0) == [
@@ -175,14 +180,14 @@ def test_what_nodes_say_is_told_and_what_they_say_no_more(asking, monkeypatch):
     assert len(requests.heard.statuses(161.0)) == heard_nodes.NODES
 
 
-GOAL = Asked("goal", position=(1.0, -2.0, 0.5))
+GOAL = ViewRequest("goal", position=(1.0, -2.0, 0.5))
 
 
 def test_goals_are_sent_and_the_tracker_says_what_becomes_of_them(asking):
     node, desk, _, requests = asking(namespace="robot1")
     assert requests.goals
     says(desk, "tracker", goals_accepted=1, goals_refused=1)  # of another robot
-    assert requests.answer(GOAL) == (False, "no tracker is there to take goals")
+    assert requests.answer(GOAL) == (False, "no tracker that accepts goals is running")
     assert node.sent("goal") == []
 
     def tell(accepted, refused, message="tracking"):
@@ -190,7 +195,7 @@ def test_goals_are_sent_and_the_tracker_says_what_becomes_of_them(asking):
         says(desk, "robot1/tracker", message=message, **counts)
 
     tell(3, 1)
-    assert requests.answer(GOAL) == (False, "the tracker said nothing of the goal in 0.2 s")
+    assert requests.answer(GOAL) == (False, "the tracker did not answer the goal in 0.2 s")
     (message,) = node.sent("goal")
     assert message.header.frame_id == "robot1/odom" and message.header.stamp.sec == 0
     assert conversions.xyz(message.pose.position).tolist() == [1.0, -2.0, 0.5]
@@ -208,4 +213,4 @@ def test_goals_are_sent_and_the_tracker_says_what_becomes_of_them(asking):
 def test_goals_are_for_scenarios_that_take_them(asking):
     node, _, _, requests = asking(scenarios.get("snakeboard"))
     assert not requests.goals and "goal" not in node.made
-    assert requests.answer(GOAL) == (False, "nobody here takes the request goal")
+    assert requests.answer(GOAL) == (False, "the request goal is not available here")

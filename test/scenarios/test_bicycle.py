@@ -86,7 +86,7 @@ def test_without_torques_it_weaves_rides_or_capsizes_by_its_speed():
     assert crossings[10] == 0 and leans[10][-1] > 2 * leans[10][0]
 
 
-@pytest.mark.parametrize("lean", [0.3, -0.3])
+@pytest.mark.parametrize("lean", [0.3, pytest.param(-0.3, marks=pytest.mark.slow)])
 def test_feedback_catches_a_lean_of_which_it_would_fall(lean):
     """At 4 m/s, where weave grows."""
     error = BicyclePerturbation(lean=lean)

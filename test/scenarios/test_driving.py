@@ -304,7 +304,7 @@ def test_a_car_parks_beside_itself_and_stands_without_a_command():
         (lambda one, x: one.with_command(x, (np.nan, 0.0), 0.5), "finite"),
         (lambda one, x: one.with_command(x, (1.0,), 0.5), "two finite numbers"),
         (lambda one, x: one.limited((9.0, 0)).with_command(x, (9, 0), 1), "drive_torque"),
-        (lambda one, x: one.to_goal(x, (np.pi, 0.0, 1.0)), "set a goal on the way"),
+        (lambda one, x: one.to_goal(x, (np.pi, 0.0, 1.0)), "set an intermediate goal"),
         (lambda one, x: one.with_command(x, (0.1, 0.0), 400.0), "longer than 300 s"),
     ],
 )

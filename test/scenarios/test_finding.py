@@ -154,7 +154,7 @@ def test_an_error_in_a_file_or_module_names_file_and_line(kind, as_module, tmp_p
 
 WRONG_NAMES = {
     "NOPE": "there is no NOPE; it declares FIRST, SECOND",
-    "": "expected one scenario, or one named ROBOTS as the file; it declares FIRST, SECOND; name",
+    "": "expected one scenario, or one named ROBOTS after the file; it declares FIRST, SECOND",
     "number": r"line 5:\n    number = 3\nnumber must be a nh_control Scenario, got int",
 }
 

@@ -11,7 +11,6 @@ from transforms3d.quaternions import axangle2quat, mat2quat, qconjugate, qmult, 
 from nh_control.integrators import midpoint
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.runs.experiment import Experiment, Result
-from nh_control.runs.kept_constraints import kept_constraints
 from nh_control.scenarios import MpcOptions, PlantOptions, disturbance, get
 from nh_control.scenarios.quadrotor import END, START, TILT, WINDOWS
 from nh_control.scenarios.satellite import (
@@ -237,6 +236,6 @@ def test_a_gust_between_the_windows_throws_lqr_beside_the_second_one():
         rest = scenario.no_perturbation
         made = Experiment.make(scenario, "windows", perturbation=rest, mpc=mpc, options=options)
         result = Result(made, made.run(), None, 0.0)
-        missed.append(-kept_constraints(result)["windows"].margins.min())
+        missed.append(-result.kept_constraints["windows"].margins.min())
         assert result.configuration_error()[-1] < 0.01
     assert missed[0] > 0.2 and missed[1] < 0.04

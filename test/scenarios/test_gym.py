@@ -119,3 +119,72 @@ def test_an_environment_that_failed_alone_begins_again():
 def test_what_does_not_exist_is_refused_with_what_does(make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+# As Gymnasium and its users expect --------------------------------------------------------------
+
+
+def test_scenarios_are_registered_with_options_and_pictures(cart_pole):
+    """Of the built-in ones each has an id; single and vector environments take the options."""
+    for name in nh.scenarios.built_in():
+        assert f"nh_control/{name}-v0" in gymnasium.registry
+    env = gymnasium.make("nh_control/cart_pole-v0", render_mode="rgb_array")
+    env.reset(options={"state": [0.0, 0.1, 0.0, 0.0]})
+    first = env.render()
+    assert first.shape == (360, 640, 3) and first.dtype == np.uint8 and first.std() > 5
+    np.testing.assert_array_equal(env.render(), first)
+    env.reset(options={"state": [0.5, 0.1, 0.0, 0.0]})
+    moved = (env.render() != first).any(axis=2)
+    assert 0.005 < moved.mean() < 0.3  # the cart is elsewhere, before the same ground
+    assert cart_pole.render() is None
+    envs = gymnasium.make_vec(
+        "nh_control/cart_pole-v0", 2, vectorization_mode="vector_entry_point", failure_reward=-1.0
+    )
+    assert isinstance(envs.unwrapped, nh.gym.TrackingVectorEnv)
+    with pytest.raises(ValueError, match="render_mode must be 'rgb_array' or None, got 'human'"):
+        nh.gym.make("cart_pole", render_mode="human")
+
+
+def test_normalized_actions_are_shares_of_the_limits(cart_pole):
+    normal, plain = nh.gym.make("cart_pole", normalize_actions=True), cart_pole
+    low, high = plain.action_space.low, plain.action_space.high
+    np.testing.assert_array_equal(normal.action_space.low, [-1.0])
+    for share in (-1.0, 0.25, 3.0):
+        after = []
+        for env, action in ((normal, [share]), (plain, (low + high + share * (high - low)) / 2)):
+            env.reset(options={"state": [0.0, 0.1, 0.0, 0.0]})
+            after.append(env.step(np.asarray(action))[0])
+        np.testing.assert_allclose(*after, rtol=1e-14)
+    unlimited = "pendulum_swing_up: normalized actions require limits for all inputs, but torque"
+    with pytest.raises(ValueError, match=unlimited):
+        nh.gym.make("pendulum_swing_up", reference="free:theta=0.1", normalize_actions=True)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_ppo_of_stable_baselines_improves_its_policy_of_the_cart_pole():
+    """The mean return from the same ten starts, of the policy before and after 20 000 steps."""
+    sb3 = pytest.importorskip("stable_baselines3", reason="pip install stable-baselines3")
+    import torch
+
+    torch.set_num_threads(1)
+    name = "nh_control.gym:nh_control/cart_pole-v0"
+    env = gymnasium.make(name, normalize_actions=True, failure_reward=-100.0)
+    model = sb3.PPO("MlpPolicy", env, seed=0, n_steps=1024, batch_size=256, device="cpu")
+
+    def returns():
+        totals = []
+        for seed in range(10):
+            (observation, _), ended, total = env.reset(seed=seed), False, 0.0
+            while not ended:
+                action, _ = model.predict(observation, deterministic=True)
+                observation, reward, terminated, truncated, _ = env.step(action)
+                ended, total = terminated or truncated, total + reward
+            totals.append(total)
+        return np.array(totals)
+
+    before = returns()
+    model.learn(20_000)
+    gains = returns() - before
+    print(before.mean(), gains)
+    assert gains.mean() > 3 * gains.std(ddof=1) / np.sqrt(len(gains))

@@ -166,7 +166,7 @@ def test_new_writes_a_short_scenario_that_runs_at_once(call, tmp_path):
     ("name", "words"),
     [
         *((name, "letters, digits and _") for name in ("1robot", "my robot", "class", "a/b")),
-        ("robot", "exists already"),
+        ("robot", "already exists"),
     ],
 )
 def test_new_writes_no_name_that_python_cannot_have_and_over_no_file(name, words, call, tmp_path):

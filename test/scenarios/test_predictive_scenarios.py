@@ -8,7 +8,6 @@ from own_scenarios import EXAMPLES
 from urdf_robots import robot_file
 
 from nh_control.runs.experiment import Experiment, Result
-from nh_control.runs.kept_constraints import kept_constraints
 from nh_control.scenarios import MpcOptions, PlantOptions, disturbance, get
 from nh_control.scenarios.constraints import OBSTACLES
 
@@ -43,8 +42,8 @@ def run(scenario, reference, mpc, **options):
 def test_the_predictive_tracker_keeps_what_the_reference_does_not(case):
     (name, reference), (constraint, beyond, largest) = case, CASES[case]
     linear, predictive = (run(get(name), reference, mpc) for mpc in (None, MpcOptions()))
-    assert kept_constraints(linear)[constraint].margins.min() < beyond
-    kept = kept_constraints(predictive)
+    assert linear.kept_constraints[constraint].margins.min() < beyond
+    kept = predictive.kept_constraints
     assert min(one.margins.min() for one in kept.values()) > -CLOSE
     assert predictive.configuration_error().max() < largest
     assert not predictive.loop.saturated.any() and predictive.loop.failure is None
@@ -72,10 +71,10 @@ def test_a_robot_moves_its_tool_around_a_ball_in_its_way():
         run(arm, reference, mpc)
         for reference, mpc in (("across", None), ("around", None), ("across", MpcOptions()))
     )
-    margins = [kept_constraints(one)["ball"].margins.min() for one in (linear, around, predictive)]
+    margins = [one.kept_constraints["ball"].margins.min() for one in (linear, around, predictive)]
     assert margins[0] < -0.05 and margins[1] > 0.0199 and margins[2] > -1e-4
     for one in (around, predictive):
-        assert kept_constraints(one)["joint_ranges"].margins.min() > 1
+        assert one.kept_constraints["joint_ranges"].margins.min() > 1
         assert one.configuration_error()[-1] < 0.005 and not one.loop.saturated.any()
 
 
@@ -90,7 +89,7 @@ def test_a_truck_with_trailers_is_parked_between_obstacles():
         ("least_effort", MpcOptions()),
     ):
         made = run(truck, reference, mpc)
-        kept = kept_constraints(made)
+        kept = made.kept_constraints
         margins[reference, mpc is None] = kept["obstacles"].margins.min()
         assert kept["angles"].margins.min() > 0.1 and not made.loop.saturated.any()
         model, end = made.experiment.model, made.loop.trajectory.states[-1]

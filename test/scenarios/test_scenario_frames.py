@@ -283,7 +283,7 @@ def test_frames_without_a_tree_float_on_the_root_and_have_no_urdf():
     poses = frames.poses(np.array([0.1, 0.2, 0.3, 1.0, 2.0]))
     for frame, pose in frames.placed(poses).items():
         assert_same(pose, poses[frame])
-    with pytest.raises(NoUrdf, match="not their joints; declare them, VisualModel.*FrameTree"):
+    with pytest.raises(NoUrdf, match="but no joints; declare VisualModel.*FrameTree"):
         robot_description(scenario)
 
 

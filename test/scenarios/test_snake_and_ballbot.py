@@ -45,7 +45,7 @@ def test_every_reference_is_tracked_below():
     } == {*SHRINK}
 
 
-QUICK = ("snake", "serpentine"), ("snake_kinematic", "creep"), ("ballbot", "stand")
+QUICK = ("snake_kinematic", "creep"), ("ballbot", "stand")
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from nh_control.loop.wire_format import (
 )
 from nh_control.mechanics.consistent_states import satisfy_constraints
 from nh_control.runs.experiment import Experiment
-from nh_control.scenarios import Body, BodyState, Joint, Scenario
+from nh_control.scenarios import BodyState, Joint, PlanarBody, Scenario
 
 
 def scenario(space, joints=(), **others):
@@ -96,9 +96,11 @@ REFUSED = {
     "a joint of no coordinate": scenario(SLIDES, [Joint("a", "z")]),
     "a joint of an attitude": scenario(nh.SO3("base_"), [Joint("a", "base_qw")]),
     "a body in another order": replace(
-        scenario(nh.SE2()), body=Body("base", "odom", ("x", "y", "theta"))
+        scenario(nh.SE2()), body=PlanarBody("base", "odom", ("x", "y", "theta"))
     ),
-    "a body of a vector": replace(scenario(nh.Rn("theta", "x", "y")), body=Body("base", "odom")),
+    "a body of a vector": replace(
+        scenario(nh.Rn("theta", "x", "y")), body=PlanarBody("base", "odom")
+    ),
 }
 
 
@@ -147,7 +149,7 @@ def test_joints_of_velocities_with_names_of_their_own_are_shown():
     space = nh.Product(nh.SO3("base_"), nh.Rn("arm", velocity_names=("speed",)), nh.SE2())
     made = replace(
         scenario(space, [Joint("a", "arm", -1.0)]),
-        body=Body("cart", "odom"),
+        body=PlanarBody("cart", "odom"),
         to_bodies=bodies,
         from_bodies=attitude,
     )

@@ -142,7 +142,7 @@ def test_a_local_cluster_is_started_twice_at_most_and_one_that_does_not_close_lo
     with DaskCluster("local", 2) as pool:
         assert begun == [2, 2]
         with monkeypatch.context() as patched:
-            patched.setattr(pool._own, "close", close)
+            patched.setattr(pool._cluster, "close", close)
             pool.__exit__()
     assert closed and "OSError('gone')" in caplog.text
     begun, failing = [], 2

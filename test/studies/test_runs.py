@@ -31,7 +31,7 @@ from nh_control.studies.fault_settings import label, with_named_faults, with_val
 from nh_control.studies.pools import WorkersLost
 from nh_control.studies.scheduler import WORKER_LOST, results
 from nh_control.studies.study_file import to_yaml
-from nh_control.studies.worker import METRICS, Run, Worker, metrics_of
+from nh_control.studies.worker import METRICS, StudyRun, Worker, metrics_of
 
 FOLDER = Path(__file__).parent
 ANGLES = [round(0.01 * i, 2) for i in range(40)]
@@ -313,7 +313,8 @@ def test_a_study_that_is_stopped_after_its_last_run_is_complete(tmp_path):
         def submit(self, study, indices):
             future = Future()
             made = [
-                Run(i, study.point(i), None, (0.1,) * len(METRICS), 1, 5, 9.0) for i in indices
+                StudyRun(i, study.point(i), None, (0.1,) * len(METRICS), 1, 5, 9.0)
+                for i in indices
             ]
             future.set_result(made)
             return future

@@ -101,6 +101,28 @@ def test_listed_values_are_drawn_evenly():
     assert all(84 < (found == n).sum() < 87 for n in (1, 2, 4))
 
 
+@pytest.mark.parametrize(
+    "counts", [{"seeds": "4"}, {"points": "4"}, {"points": "2", "seeds": "2"}]
+)
+@pytest.mark.parametrize("sampling", ["monte_carlo", "latin_hypercube", "sobol"])
+def test_each_drawn_point_has_every_name_so_that_names_are_compared_in_pairs(sampling, counts):
+    vary = {"controller": "lqr,mpc", "perturb.angle": "-0.5:0.5"}
+    one = study(vary=vary, sampling=sampling, fault="noise=0.01", **counts)
+    runs = [one.values(i) for i in range(one.total)]
+    assert one.total == 8
+    lqr, mpc = (
+        [{**run, "controller": ""} for run in runs if run["controller"] == name]
+        for name in ("lqr", "mpc")
+    )
+    assert lqr == mpc and len({str(run) for run in lqr}) == 4
+    assert all("fault.noise.seed" in run for run in lqr)
+
+
+def test_points_may_vary_in_names_alone():
+    one = study(vary={"controller": "lqr,mpc"}, points="1", sampling="latin_hypercube", seeds="2")
+    assert [one.point(i) for i in range(4)] == [("lqr",), ("lqr",), ("mpc",), ("mpc",)]
+
+
 WRONG = [
     {"vary": {"perturb.angel": "1:2"}, "points": "3"},
     {"vary": {"perturb.size": "1:2"}, "points": "3"},
@@ -160,20 +182,24 @@ def test_every_field_of_a_study_is_written():
     """Every value differs from its default, and lists have two entries."""
     written_ = {
         "scenario": "urdf", "urdf": "arm.urdf", "base": "floating", "accept_any_inertia": True,
-        "wheels": "left",
+        "wheels": "left", "autopilot": "betaflight",
         "vary": {"m": "1.0:2.0:3", "integrator": "midpoint,rk4"},
         "set": {"duration": 1.5, "integral": True},
         "disturb": ["x:noise:1", "y:noise:2"], "fault": ["noise=1", "bias=2"],
         "sampling": "sobol", "points": 4, "seeds": 3, "seed": 2, "success": 0.2, "monitor": True,
+        "same_noise": True, "require": ["effort.max < 5", "success >= 95 %"],
     }  # fmt: skip
     one = Study(
         tuple((key, written_[key]) for key in ORIGIN),
         tuple(parse(name, text) for name, text in written_["vary"].items()),
         (("duration", 1.5), ("integral", True)),
         ("x:noise:1", "y:noise:2"), ("noise=1", "bias=2"), "sobol", 4, 3, 2, 0.2, True,
+        True, ("effort.max < 5", "success >= 95 %"),
     )  # fmt: skip
     assert yaml.safe_load(to_yaml(one)) == written_ and set(written_) == set(KEYS)
     assert differences(one, replace(one, disturb=("x:noise:1",))).startswith("disturb: ")
+    assert not differences(one, replace(one, require=("effort.max < 5", "success >= 90 %")))
+    assert differences(one, replace(one, require=("success >= 95 %",))).startswith("require: ")
 
 
 def test_yaml_values_are_read_as_texts(tmp_path):
@@ -186,7 +212,7 @@ def test_yaml_values_are_read_as_texts(tmp_path):
 
 @pytest.mark.parametrize(
     "text, words",
-    [("a: [", "no YAML"), ("- a", "expected a mapping"), ("vry: {}", "did you mean 'vary'"),
+    [("a: [", "is not YAML"), ("- a", "expected a mapping"), ("vry: {}", "did you mean 'vary'"),
      ("vary: [m]", "mapping of settings")],
 )  # fmt: skip
 def test_an_invalid_study_file_is_refused(tmp_path, text, words):

@@ -91,6 +91,25 @@ def test_figures_show_runs_limits_and_intervals(name, snapshot):
     assert f"{text(figure)}\n{ticks}" == snapshot
 
 
+@pytest.mark.parametrize(
+    ("require", "limits"),
+    [
+        ("final_error < 0.1", [0.1]),
+        ("effort.max < 9 and 20 % >= final_error", [0.2]),
+        ("effort.max < 9", []),
+        ("success >= 50 %", [0.05]),
+    ],
+)
+def test_the_limit_of_success_is_that_of_the_requirement(require, limits):
+    study = pendulum(vary={"m": "1:2:5"}, require=require)
+    columns = made(study, lambda m: 0.1 * m)
+    drawn = figures.errors(study, columns, statistics(study, columns)).axes[0].lines
+    assert [line.get_xdata()[0] for line in drawn] == pytest.approx(limits)
+    lines = figures.basin(study, columns).axes[0].lines
+    unnamed = [line.get_ydata()[0] for line in lines if line.get_label().startswith("_")]
+    assert unnamed == pytest.approx(limits)
+
+
 def test_samples_are_colored_by_their_success():
     study, columns, _ = sampled()
     share, errors = figures.basin(study, columns).axes[:2]

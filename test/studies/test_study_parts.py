@@ -19,7 +19,7 @@ from nh_control.studies import Store, command, make_study
 from nh_control.studies.sampling import SAMPLINGS
 from nh_control.studies.scheduler import _failed_run, _TaskQueue
 from nh_control.studies.settings import Settings
-from nh_control.studies.worker import METRICS, Run, Worker
+from nh_control.studies.worker import METRICS, StudyRun, Worker
 
 SWING = scenarios.get("pendulum_swing_up")
 
@@ -47,7 +47,7 @@ def test_a_number_of_points_replaces_the_grid_by_samples():
 
 
 def settings(scenario=SWING):
-    return Settings(scenario, (), (), {})
+    return Settings(scenario, (), (), {}, scenario.model())
 
 
 def test_the_tracker_depends_on_its_design_settings_only():
@@ -194,7 +194,8 @@ def test_columns_are_sorted_by_run_with_missing_values_as_nan(tmp_path):
     study = pendulum(vary={"m": "1,2,3"})
     metrics = tuple(range(len(METRICS)))
     runs = [
-        Run(i, (float(i),), None, metrics, i == 0, 10 + i, 0.5, "bad" if i else "") for i in (2, 0)
+        StudyRun(i, (float(i),), None, metrics, i == 0, 10 + i, 0.5, "bad" if i else "")
+        for i in (2, 0)
     ]
     with Store.make(tmp_path, study) as store:
         store.add(runs)
@@ -221,11 +222,11 @@ def test_tasks_grow_gradually_to_half_a_second():
 
 def test_after_a_loss_one_task_runs_at_a_time():
     tasks = _TaskQueue(iter(range(5)))
-    assert tasks.room(4) == 12
-    assert tasks.give_back([7, 8], alone=True) == [] and tasks.room(4) == 1
+    assert tasks.capacity(4) == 12
+    assert tasks.give_back([7, 8], alone=True) == [] and tasks.capacity(4) == 1
     for suspect in ([7], [8]):
-        assert tasks.next() == suspect and tasks.room(4) == 1
-    assert tasks.next() == [0] and tasks.room(4) == 12
+        assert tasks.next() == suspect and tasks.capacity(4) == 1
+    assert tasks.next() == [0] and tasks.capacity(4) == 12
 
 
 # --- workers -------------------------------------------------------------------------------------
@@ -245,10 +246,13 @@ def test_the_tables_show_the_statistics(capsys, monkeypatch, snapshot):
         "total": {"index": 0.5, "low": 0.375, "high": 0.625},
     }
     scenario = SimpleNamespace(name="robot")
-    study = SimpleNamespace(success=0.07, settings=SimpleNamespace(scenario=scenario))
+    study = SimpleNamespace(
+        success=0.07, settings=SimpleNamespace(scenario=scenario), run_requirements=()
+    )
     numbers = {
         "runs": 48, "planned": 60, "success": share, "failed": none,
         "failures": [{"reason": "bad", "runs": 5, "first_run": 3}],
+        "requirements": [{"text": "success >= 20 %", "met": True, "reason": "success = 0.25"}],
         "metrics": {
             "final_error": metric,
             "single": {**metric, "unit": "", "high": None, "std": None},

@@ -17,7 +17,7 @@ LOST = {  # of the reference's digits, by the number that agrees least; referenc
     "slider_crank": 13,
     "slider_crank_forces": 5,
     "slider_crank_rigid": 2,
-    "four_bars": 4,
+    "four_bars": 5,  # 4 on some processors: their round-off grows at singular positions
     "bricard": 2,
     "governor": 2,
     "governor_stiff": 1,

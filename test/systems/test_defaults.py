@@ -15,7 +15,7 @@ from nh_control.systems.quadrotor_payload import QuadrotorPayloadParameters
 from nh_control.systems.rigid_body import HeavyTopParameters, RigidBodyParameters, rigid_body
 from nh_control.systems.spherical_pendulum import SphericalPendulumParameters
 
-MADE = {name for name in systems.__all__ if name.islower() and name != "link_tensions"}
+MADE = {name for name in systems.__all__ if name.islower()} - {"link_tensions", "with_rotors"}
 WITHOUT_SYSTEM = (
     QuadrotorPayloadParameters,
     HeavyTopParameters,

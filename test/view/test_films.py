@@ -1,5 +1,7 @@
 """Films: the right number of pictures, which decode and show the motion."""
 
+import gc
+import io
 import shutil
 from dataclasses import replace
 
@@ -10,7 +12,8 @@ from PIL import Image, ImageSequence
 
 import nh_control as nh
 from nh_control.scenarios.visual_model import Arrow, Mesh, Shape
-from nh_control.view import film
+from nh_control.view import film, painter
+from nh_control.view.film_formats import WRITERS, Film
 from nh_control.view.painter import SKY, Camera, Painter
 
 SMALL = (160, 90)
@@ -41,6 +44,63 @@ def test_a_film_has_all_its_pictures(short, suffix, tmp_path):
     assert np.abs(first - last).max() > 50
 
 
+@pytest.mark.parametrize(
+    ("suffix", "mean", "largest"), [("png", 0, 0), ("webp", 2, 120), ("gif", 0.2, 70)]
+)
+def test_a_film_shows_what_is_painted_at_the_right_times(suffix, mean, largest, short, tmp_path):
+    file = film.write(short, tmp_path / f"film.{suffix}", size=SMALL, speed=3.0)
+    painter = Painter(short, SMALL)
+    painted = [painter.picture(int(k)) for k in film.rows(short.times, 10.0)]
+    durations = []
+    with Image.open(file) as read:
+        for k, wanted in enumerate(painted):
+            read.seek(k)
+            apart = np.abs(np.asarray(read.convert("RGB"), int) - np.asarray(wanted, int))
+            assert apart.mean() <= mean and apart.max() <= largest
+            durations.append(read.info["duration"])
+    assert sum(durations) == 700 and {30, 33, 34, 40}.issuperset(durations)
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_a_long_film_holds_few_pictures(suffix):
+    """The number of pictures and parts of them in memory does not grow."""
+    counts = []
+
+    def pictures():
+        for k in range(60):
+            if k % 29 == 1:
+                counts.append(sum(isinstance(one, Image.Image) for one in gc.get_objects()))
+            yield Image.new("RGB", SMALL, (k, 0, 0))
+
+    WRITERS[suffix](io.BytesIO(), pictures(), Film(SMALL, 30.0, 60))
+    assert len(counts) == 3 and counts[2] - counts[1] <= 3
+
+
+def test_a_picture_of_a_long_run_takes_no_longer():
+    """Its path has few pieces, however many frames and laps there are."""
+    angle = np.linspace(0, 400 * np.pi, 100_001)
+    path = np.column_stack([np.cos(angle), np.sin(angle), np.zeros(len(angle))])
+    once, often = painter._thinned(path[:501], 0.004), painter._thinned(path, 0.004)
+    assert len(once) == 501 and 1990 < len(often) <= painter.MOST_PIECES + 1
+    np.testing.assert_array_equal(often[[0, -1]], path[[0, -1]])
+
+
+@pytest.mark.parametrize("suffix", ["webp", "mp4"])
+def test_an_interrupted_film_leaves_no_file(suffix, short, tmp_path):
+    if suffix == "mp4":
+        pytest.importorskip("imageio_ffmpeg", reason="needs ffmpeg: pip install -e '.[film]'")
+    file = tmp_path / f"film.{suffix}"
+    file.write_bytes(b"older")
+
+    def interrupted(done, total):
+        if done == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        film.write(short, file, size=SMALL, progress=interrupted)
+    assert list(tmp_path.iterdir()) == [file] and file.read_bytes() == b"older"
+
+
 def test_an_mp4_is_of_ffmpeg(short, tmp_path):
     try:
         program = film.ffmpeg()
@@ -66,8 +126,8 @@ def test_without_ffmpeg_the_message_says_what_to_install(short, tmp_path, monkey
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("film.avi", {}, "a film is .mp4, .webp"),
-        ("film.gif", {"size": (161, 90)}, "even and at least 16"),
+        ("film.avi", {}, "expected .mp4, .webp"),
+        ("film.gif", {"size": (161, 90)}, "even and >= 16"),
         ("film.gif", {"rate_hz": 0.0}, "rate_hz must be positive"),
         ("film.gif", {"speed": float("nan")}, "speed must be positive"),
     ],

@@ -20,7 +20,7 @@ from nh_control.view import live_server
 from nh_control.view.contacts import arrow_scale
 from nh_control.view.live import LiveMotion
 from nh_control.view.live_page import Offers, live_page
-from nh_control.view.live_requests import FIELDS, LARGEST, Asked, RequestError, parsed
+from nh_control.view.live_requests import FIELDS, LARGEST, RequestError, ViewRequest, parsed
 from nh_control.view.live_server import Answer, LiveServer, ViewMissing
 
 aiohttp = pytest.importorskip("aiohttp", reason="needs aiohttp: pip install -e '.[view]'")
@@ -147,7 +147,10 @@ def test_requests_are_answered_with_the_reason_of_a_refusal(served):
     )
     status, text = browser.request({"name": "goal", "position": [1, -0.5, 2e0]})
     assert status == 200 and json.loads(text) == {"done": False, "message": "goal: why not"}
-    assert served.asked == [Asked("pause", on=True), Asked("goal", position=(1.0, -0.5, 2.0))]
+    assert served.asked == [
+        ViewRequest("pause", on=True),
+        ViewRequest("goal", position=(1.0, -0.5, 2.0)),
+    ]
 
 
 WRONG = [b"", b"\xff\xfe", b"[" * 4000, b'{"name": "step"}' + b" " * LARGEST, b" " * 10_000_000]
@@ -202,7 +205,7 @@ def test_one_request_more_than_may_wait_is_answered_by_503():
             time.sleep(0.01)
         # if it waited, too, it would be answered after 30 s
         status, text = browser.request({"name": "step"})
-        assert status == 503 and "not answered yet" in text
+        assert status == 503 and "waiting for an answer" in text
         answered.set()
         for one in asking:
             one.join()
@@ -252,12 +255,12 @@ def test_garbage_in_place_of_http_ends_its_connection_alone(served):
 def test_browsers_get_the_newest_message_and_then_what_comes(served):
     for k in range(100):
         served.send(str(k))
-    until(lambda: not served._told)
+    until(lambda: not served._is_notified)
     assert Browser(served).messages(1) == ["99"]
     going = threading.Event()
 
     def taken():
-        return not served._told and not any(one._messages for one in list(served._browsers))
+        return not served._is_notified and not any(one._messages for one in list(served._browsers))
 
     def go_on():
         until(lambda: served.browsers == 2)

@@ -84,11 +84,11 @@ def test_paths_are_packages_files_and_relative(robot, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("none.stl", "there is no such file"),
+        ("none.stl", "the file does not exist"),
         ("package://nowhere/wedge.stl", "nowhere"),
         ("broken.obj", "no surface|cannot be read"),
         ("broken.dae", "cannot be read"),
-        ("large.stl", "at most 64 MB"),
+        ("large.stl", "the limit is 64 MB"),
     ],
 )
 def test_a_mesh_that_cannot_be_read_is_told_and_the_robot_is_drawn(

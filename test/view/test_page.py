@@ -194,7 +194,7 @@ def test_a_trajectory_without_its_system_says_what_it_needs():
     run = replace(pendulum(), dsys=None)
     for draw in (run.view, run.plot, lambda: run.film("x.webp")):
         with pytest.raises(
-            ValueError, match="needs the discrete system of its 4 states, got none"
+            ValueError, match="needs the discrete system for its 4 states, got none"
         ):
             draw()
     assert run._repr_html_() is None
@@ -247,7 +247,7 @@ def test_curves_are_compared_by_their_names_in_any_order(runs):
 
 
 def test_runs_of_other_scenarios_are_refused(runs):
-    with pytest.raises(ValueError, match="two runs in one page show the same frames"):
+    with pytest.raises(ValueError, match="two runs in one page must have the same frames"):
         together(runs[0], animation("car", frames=11)[0])
 
 
@@ -302,6 +302,6 @@ def test_the_command_writes_it(folder, tmp_path, capsys):
     assert cli.main([*given, "--runs", "1,2"]) == 0
     assert "run 1, perturb.angle" in file.read_text()
     assert cli.main([*given, "--runs", "one"]) == 2
-    assert "expected numbers with commas" in capsys.readouterr().err
+    assert "expected numbers, separated by commas" in capsys.readouterr().err
     assert cli.main([*given, "--runs", "9"]) == 2
     assert cli.main(["view", str(folder), str(folder), "--no-open"]) == 2

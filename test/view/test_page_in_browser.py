@@ -12,7 +12,7 @@ import nh_control as nh
 from nh_control.view import page as pages
 from nh_control.view.live import LiveMotion
 from nh_control.view.live_page import Offers, live_page
-from nh_control.view.live_requests import Asked
+from nh_control.view.live_requests import ViewRequest
 from nh_control.view.live_server import Answer, LiveServer
 from nh_control.view.sources import of_trajectory
 
@@ -60,14 +60,27 @@ def chromium(browsers):
         viewport = dict(zip(("width", "height"), size))
         page = watched(browsers(drawing).new_page(viewport=viewport))
         page.goto(file.as_uri() + fragment)
-        for _ in range(100):
-            if page.evaluate("() => window.page !== undefined"):
-                break
-            page.wait_for_timeout(50)
+        until(page, "() => window.page !== undefined")
         settle(page)
         return page
 
     return opened
+
+
+def until(page, condition):
+    """Wait for a condition in JavaScript. Playwright's `wait_for_function` would poll by `eval`,
+    which the pages' security policy refuses from the second poll on.
+    """
+    wait(page, condition, lambda: page.evaluate(condition), polls=200)
+
+
+def wait(page, what, condition, polls=600):
+    """Wait until a condition holds, which `what` names, with 50 ms between polls."""
+    for _ in range(polls):
+        if condition():
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"not {what}: {page.said}")
 
 
 def settle(page):
@@ -153,11 +166,8 @@ def test_clicks_keys_and_the_timeline_set_the_time(chromium, file):
     page.keyboard.press("Home")
     assert now(page) == 0
     page.keyboard.press(" ")
-    for _ in range(100):
-        if now(page) > 0:
-            break
-        page.wait_for_timeout(50)
-    assert now(page) > 0 and page.locator("#play").inner_text() == "Pause"
+    until(page, "() => window.page.timeline.now > 0")
+    assert page.locator("#play").inner_text() == "Pause"
     page.keyboard.press(" ")
     page.locator("figure button.name").first.click()
     assert page.locator("figure button.name").first.get_attribute("aria-pressed") == "false"
@@ -171,11 +181,7 @@ def test_a_link_keeps_time_and_camera(chromium, file):
     page.mouse.down()
     page.mouse.move(380, 230, steps=3)
     page.mouse.up()
-    for _ in range(100):
-        fragment = page.evaluate("() => location.hash")
-        if "camera" in fragment and page.evaluate("() => !window.page.timeline.dirty"):
-            break
-        page.wait_for_timeout(100)
+    until(page, "() => location.hash.includes('camera') && !window.page.timeline.dirty")
     page.wait_for_timeout(500)
     fragment = page.evaluate("() => location.hash")
     camera = page.evaluate("() => window.page.scene.camera")
@@ -205,9 +211,9 @@ def test_a_run_is_chosen_and_the_link_keeps_it(chromium, tmp_path):
     runs = {name: animation(name, frames=51)[0] for name in ("cart_pole", "snakeboard")}
     page = chromium(written(pages.page_of_runs(runs), tmp_path), "#t=5")
     assert page.inner_text("h1").startswith("cart_pole")
-    with page.expect_navigation():
+    with page.expect_event("load"):  # the address changes first, which also is a navigation
         page.select_option("#runs", label="snakeboard")
-    page.wait_for_function("() => window.page !== undefined")
+    until(page, "() => window.page !== undefined")
     settle(page)
     assert page.inner_text("h1").startswith("snakeboard") and now(page) == pytest.approx(5)
     assert "run=1" in page.url and page.said == []
@@ -253,11 +259,7 @@ class Live:
         self.until("connected", lambda: self.page.evaluate(made) and self.server.browsers == 1)
 
     def until(self, what, condition):
-        for _ in range(600):
-            if condition():
-                return
-            self.page.wait_for_timeout(50)
-        raise AssertionError(f"not {what}: {self.page.said}")
+        wait(self.page, what, condition)
 
     def answer(self, request):
         self.asked.append(request)
@@ -361,7 +363,11 @@ def test_what_is_asked_for_is_answered_in_the_page(live):
     live.page.press("#goal", "Enter")
     answered("goal <b>it")
     position = (1.0, -0.5, 2.0)
-    assert live.asked == [Asked("pause", on=True), Asked("step"), Asked("goal", False, position)]
+    assert live.asked == [
+        ViewRequest("pause", on=True),
+        ViewRequest("step"),
+        ViewRequest("goal", False, position),
+    ]
     live.page.fill("#goal", "here")
     live.page.press("#goal", "Enter")
     answered("refused: goal: expected three finite numbers as position")
@@ -464,3 +470,49 @@ def test_a_plant_that_stands_still_and_a_view_that_is_gone_are_told(live):
     live.server = LiveServer("another page", port=port)  # with another token
     live.page.wait_for_timeout(1500)
     assert live.said.startswith("no answer for") and live.server.browsers == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_is_dark_where_the_system_is(scheme, browsers, tmp_path):
+    shown, _ = animation("snakeboard", frames=21)
+    file = written(pages.page(shown), tmp_path)
+    page = watched(browsers().new_page(color_scheme=scheme))
+    page.goto(file.as_uri() + "#t=5")
+    until(page, "() => window.page?.timeline.now === 5")
+    page.wait_for_timeout(300)
+    corners = page.evaluate(
+        """() => {
+      window.page.scene.draw(5);
+      const { gl } = window.page.scene.renderer, out = new Uint8Array(4);
+      gl.readPixels(2, gl.drawingBufferHeight - 3, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, out);
+      const panel = getComputedStyle(document.getElementById("plots")).backgroundColor;
+      return [out[0], Number(panel.match(/\\\\d+/)[0])];
+    }""".replace("\\\\", "\\")
+    )
+    assert not page.said and all((level > 200) == (scheme == "light") for level in corners)
+    page.close()
+
+
+def test_keys_turn_the_scene_that_has_the_focus(chromium, tmp_path):
+    shown, _ = animation("snakeboard", frames=21)
+    page = chromium(written(pages.page(shown), tmp_path), "#t=5")
+    camera = "JSON.stringify(window.page.scene.camera)"
+    page.evaluate("document.body.focus()")
+    before = page.evaluate(camera)
+    page.focus("#scene")
+    seen = {before}
+    for key in ("ArrowLeft", "ArrowUp", "Shift+ArrowRight", "PageUp"):
+        page.keyboard.press(key)
+        seen.add(page.evaluate(camera))
+    assert len(seen) == 5 and page.evaluate("window.page.timeline.now") == 5
+
+
+def test_fields_stand_above_the_scene_on_phones(chromium, tmp_path):
+    shown, _ = animation("snakeboard", frames=21)
+    offers = Offers(buttons={"pause": {}}, changes=("fault", "disturb"), goals=True)
+    file = written(live_page(shown, offers), tmp_path)
+    for width, beside in ((390, True), (1000, False)):
+        page = chromium(file, size=(width, 800))
+        bottom = page.evaluate("document.querySelector('header').getBoundingClientRect().bottom")
+        top = page.evaluate("document.getElementById('scene').getBoundingClientRect().top")
+        assert (bottom <= top) == beside

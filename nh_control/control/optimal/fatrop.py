@@ -1,4 +1,4 @@
-"""Nonlinear programs by fatrop, which knows their stages."""
+"""Solution of nonlinear programs by fatrop, which exploits the stages of a program."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Stages:
-    """The stages of the variables, of which the first `n_states` are states, and of the equations.
-    The gap before a stage has the number of the stage less 1/2; `last` is the last stage.
+    """The stages of the variables and of the equations. The first `n_states` variables are states.
+    The stage of a gap is the number of the next stage minus 1/2; `last` is the last stage.
     """
 
     variables: np.ndarray
@@ -22,14 +22,17 @@ class Stages:
 
     @property
     def orders(self) -> tuple[np.ndarray, np.ndarray]:
-        """Variables by stages, states first, and equations, gaps first."""
+        """The order of the variables, by stages with states first, and the order of the equations,
+        by stages with gaps first.
+        """
         inputs = np.arange(len(self.variables)) >= self.n_states
         return np.lexsort((inputs, self.variables)), np.argsort(self.equations, kind="stable")
 
     @property
     def structure(self) -> dict[str, Any]:
-        """Numbers of states, inputs and further equations of every stage."""
+        """The numbers of states, inputs and other equations in every stage."""
         states, others = np.split(self.variables, [self.n_states])
+        # gaps have half-integer stages and are not counted
         whole = self.equations[self.equations == np.floor(self.equations)]
 
         def counts(of: np.ndarray) -> list[int]:
@@ -40,7 +43,9 @@ class Stages:
 
 
 class Staged:
-    """A solver of the program {x, f, g} in its own order, by fatrop in that of its stages."""
+    """A solver that accepts the program {x, f, g} in its original order. Fatrop solves the program
+    in the order of the stages.
+    """
 
     def __init__(
         self, program: dict[str, ca.MX], stages: Stages, equal: np.ndarray, options: dict[str, Any]
@@ -48,6 +53,7 @@ class Staged:
         self._v, self._g = stages.orders
         values = ca.Function("values", [program["x"]], [program["f"], program["g"]])
         v = ca.MX.sym("v", len(self._v))
+        # v is x in the order of the stages
         f, g = values(v[np.argsort(self._v).tolist()])
         self._solver = ca.nlpsol(
             "staged",
@@ -59,7 +65,9 @@ class Staged:
         )
         self.stats = self._solver.stats
 
-    def __call__(self, **given: Any) -> dict[str, Any]:
+    def __call__(self, **arguments: Any) -> dict[str, Any]:
         order = {"x0": self._v, "lbx": self._v, "ubx": self._v, "lbg": self._g, "ubg": self._g}
-        solution = self._solver(**{name: given[name][indices] for name, indices in order.items()})
+        solution = self._solver(
+            **{name: arguments[name][indices] for name, indices in order.items()}
+        )
         return {"f": solution["f"], "x": solution["x"][np.argsort(self._v).tolist()]}

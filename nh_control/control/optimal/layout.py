@@ -1,6 +1,7 @@
-"""The record that Python hands to the native solver: every field once, for both.
+"""The struct that Python passes to the native solver. Its fields are declared only here.
 
-`native/layout.h` declares it for C; `python test/core/test_native_files.py` writes that header.
+The header `native/layout.h` declares the struct in C; `python test/core/test_native_files.py`
+writes this header.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from nh_control.discrete.native_text import macros
 from nh_control.numerics.virtual_machine import FunctionData
 
 FILTER = 200
-"""Entries of the filter."""
+"""Number of entries in the filter."""
 MAX_THREADS = 64
-"""Threads that may share the steps."""
+"""Maximum number of threads that share the steps."""
 
 
 class Outcome(IntEnum):
-    """How a call of the native solver ends."""
+    """The result of a call of the native solver."""
 
     GOES_ON = 0
     OPTIMAL = 1
@@ -65,11 +66,11 @@ FUNCTIONS = {
     "terminal": "(x, w) -> cost",
     "stage_derivatives": "(x, u, w) -> gradient, Hessian",
     "terminal_derivatives": "(x, w) -> gradient, Hessian",
-    "rows": "(x, u, w) -> values that are to be >= 0",
+    "rows": "(x, u, w) -> values, which with `offset` are to be >= 0",
     "row_slopes": "(x, u, w) -> (n_rows, n_y)",
     "row_curvature": "(x, u, w, lam) -> (n_y, n_y)",
-    "end": "(x) -> values that are to be 0 at the last node",
-    "end_derivatives": "(x, nu) -> slope (n_end, n_dx), curvature (n_dx, n_dx)",
+    "end": "(x, goal) -> values that are to be 0 at the last node",
+    "end_derivatives": "(x, goal, nu) -> slope (n_end, n_dx), curvature by dx",
 }
 """Functions of the problem."""
 STEPS = {
@@ -77,7 +78,7 @@ STEPS = {
     "linearize": "and [A B]",
     "hessian": "and the second derivative contracted with the costate",
 }
-"""Routines of a step on the list of arrays."""
+"""Routines of a step, which take the list of the step's arrays."""
 ARRAYS = {
     "x": "(N + 1, n_x) states",
     "u": "(N, n_u) inputs",
@@ -95,6 +96,8 @@ ARRAYS = {
     "no_input": "(n_u) zeros",
     "lower": "(n_u) limits of inputs",
     "upper": "(n_u)",
+    "offset": "(n_rows) of the rows: their bounds",
+    "goal": "(n_step_x) state at the end",
     "weight": "(n_i) of violation, infinite for a hard row",
     "least_weight": "(n_i) of hard rows whose weight may grow, 0 of others",
     "pi": "(N, n_dx) costates",
@@ -165,7 +168,7 @@ class Worker(ctypes.Structure):
         ("room", ctypes.c_void_p),
         *((name, FunctionData) for name in FUNCTIONS),
     ]
-    kept: Any
+    buffers: Any
 
 
 class Horizon(ctypes.Structure):

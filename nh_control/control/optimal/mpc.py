@@ -23,10 +23,12 @@ from nh_control.control.optimal.elastic import (
     set_least_weights,
 )
 from nh_control.control.optimal.layout import Outcome
-from nh_control.control.optimal.plan import KEPT, Plan, Prepared, saturated
-from nh_control.control.optimal.transcription import Problem, Transcription
+from nh_control.control.optimal.plan import PLAN_ARRAYS, Plan, Prepared, saturated
+from nh_control.control.optimal.transcription import Problem, Transcription, solvers
 from nh_control.control.optimal.window import HorizonParameters, continued, with_terminal_weights
-from nh_control.control.tracking import Command, DisturbanceEstimate, LqrTracker, run_steps
+from nh_control.control.reference_tracker import Command
+from nh_control.control.run_length import run_steps
+from nh_control.control.tracking import DisturbanceEstimate, LqrTracker
 from nh_control.control.weights import StateWeight, checked_weights, weight_matrix
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
@@ -34,35 +36,43 @@ from nh_control.discrete.trajectory import Trajectory
 
 log = logging.getLogger(__name__)
 
+STILL = 0.02
+"""A plan that ends at a constraint counts as blocked if its length is less than this fraction of
+the distance to the reference.
+"""
 COLD_ITERATIONS = 50
-"""Iterations from the reference, at most, where there is no plan."""
+"""Maximum number of iterations from the reference if there is no plan."""
 
 
 class MpcTracker:
-    """Model predictive tracker of a reference: at every step the inputs that minimize `1/2 sum
-    dx^T Q dx + du^T R du` over the next `horizon_s` (s), within the `limits` of states and inputs
-    (the system's by default) and the `constraints`, about the reference. The first input is the
-    command. The terminal cost is LQR's from there to the end of the reference, with Qf at the
-    end; with `hold` it is Qf, or LQR's at the end.
+    """Model predictive tracker of a reference.
 
-    A step takes one linearization and `iterations` interior-point steps at the `barrier` from the
-    plan before (real-time iteration, Diehl, Bock and Schloeder 2005); the first one, and one after
-    a failure, is solved from the reference. A larger barrier follows sudden changes in fewer
-    iterations, and keeps further from limits. Hard constraints and limits of states have weights,
-    too, which grow tenfold from one plan to the next while it violates them, so that there are
-    plans where they cannot be met. A weight of your own is best a few times the multiplier: a
-    heavier constraint is met at any cost of tracking. Parameters of constraints are rows along the
-    reference, and, if they are `disturbed`, the estimated forces. With `hold` and
-    `disturbance_gain` as `LqrTracker`. `hessian` is "gauss_newton" or "exact"; `threads` share the
-    steps, as in `optimize`.
+    At every step, the tracker minimizes `1/2 sum dx^T Q dx + du^T R du` about the reference over
+    the next `horizon_s` (s), within the `limits` of states and inputs (by default those of the
+    system) and the `constraints`. The first input is the command. The terminal cost is the LQR
+    cost from the end of the horizon to the end of the reference, where the weight is Qf. With
+    `hold`, the terminal cost is Qf or, by default, the LQR cost at the end of the reference.
 
-    In real time `prepare` takes most of a step before its state arrives, `feedback` the rest, and
-    `late` answers a state that finds its step not prepared. `command` is both in one; all are pure
-    functions of their arguments, and equal to the bit. A solve that fails, or a plan older than
-    half the horizon, gives the command of the `LqrTracker` of the same weights, which a warning
-    says, and the memory, a `Plan`, counts.
+    A step takes one linearization and `iterations` interior-point steps at the `barrier`, starting
+    from the previous plan (real-time iteration, Diehl, Bock and Schloeder 2005). The first plan,
+    and a plan after a failure, start from the reference. With a larger barrier, plans react to
+    sudden changes in fewer iterations and stay further away from the limits. Hard constraints and
+    limits of states also have weights. These weights increase tenfold from plan to plan while the
+    constraint or limit is violated, so a plan exists even if not all of them can be satisfied. If
+    you choose a weight, it should be a few times the multiplier; a constraint with a larger weight
+    is satisfied no matter how much the tracking suffers. Constraint parameters are given as rows
+    along the reference; if a constraint is `disturbed`, the estimated forces follow them. `hold`
+    and `disturbance_gain` have the same meaning as in `LqrTracker`. `hessian` is "gauss_newton" or
+    "exact"; `threads` share the steps, as in `optimize`.
 
-    Raises ValueError for wrong shapes, a horizon shorter than two steps and fewer than one
+    In real time, `prepare` does most of the work of a step before its state arrives, and
+    `feedback` does the rest. If a state arrives before its step is prepared, `late` returns the
+    command. `command` combines `prepare` and `feedback`. All of these are pure functions of their
+    arguments, and the results are bitwise the same. If a solve fails, or if the plan is older than
+    half the horizon, the `LqrTracker` with the same weights computes the command. A warning
+    reports such a command, and the memory, a `Plan`, counts it.
+
+    Raises ValueError for wrong shapes, a horizon shorter than two steps, and fewer than one
     iteration.
     """
 
@@ -95,8 +105,15 @@ class MpcTracker:
         if hessian not in ("gauss_newton", "exact"):
             raise ValueError(f"unknown hessian {hessian!r}, choose gauss_newton or exact")
         self.fallback = LqrTracker(
-            *(dsys, reference, Q, R, None if hold else Qf, None),
-            *(disturbance_gain, hold, excluded, stance),
+            dsys,
+            reference,
+            Q,
+            R,
+            None if hold else Qf,
+            disturbance_gain=disturbance_gain,
+            hold=hold,
+            excluded=excluded,
+            stance=stance,
         )
         self.dsys, self.reference, self.hold = dsys, self.fallback.reference, hold
         self.iterations, self.horizon, self.barrier = iterations, steps, barrier
@@ -111,17 +128,19 @@ class MpcTracker:
             | dict(disturbance_gain=disturbance_gain)
         )
         bounds = dsys.system.input_bounds.tolist()
+        # the user's limits replace those of the system
         limits = {n: (b[0], b[1]) for n, b in zip(dsys.inputs, bounds)} | dict(limits or {})
         self._ahead = self.reference if hold else continued(dsys, self.reference, steps)
         P = None if hold else self.fallback.gains.P
+        weights = Q, R, end if hold else None  # P contains the terminal weight of every node
         self.parameters = HorizonParameters.of(
-            dsys, self.reference, self._ahead, constraints, Q, P
+            dsys, self.reference, self._ahead, constraints, weights, P
         )
         windows = [
             c if c.parameters is None else replace(c, parameters=c.parameters[[0] * (steps + 1)])
             for c in constraints
         ]
-        cost = quadratic_cost(dsys, self._window(0), Q, R, end)
+        cost = quadratic_cost(dsys, self._window(0), Q, R, end if hold else None)
         cost = cost if P is None else with_terminal_weights(cost, dsys, P)
         options: dict[str, Any] = dict(curved=hessian == "exact", threads=threads)
         problem = Problem(dsys, cost, steps, limits, windows, **options)
@@ -129,14 +148,14 @@ class MpcTracker:
         self._least = least_weights(problem, self._window(0), size)
         self._problem, self._bounds = problem, problem.input_bounds
         self._idle: list[Transcription] = []
-        self._idle.append(self._taken())
+        self._idle.append(self._take_solver())
 
     def with_reference(self, reference: Trajectory) -> MpcTracker:
-        """The same tracker on another reference."""
+        """The same tracker with a different reference."""
         return type(self)(self.dsys, reference, **self._options)
 
     def with_weights(self, state: Mapping[int, float], inputs: Mapping[int, float]) -> MpcTracker:
-        """The same tracker with other diagonal weights, as `LqrTracker.with_weights`."""
+        """The same tracker with different diagonal weights (see `LqrTracker.with_weights`)."""
         Q, R, Qf = self.fallback.with_weights(state, inputs).weights
         weights = {"Q": Q, "R": R, "Qf": self._options["Qf"] if self.hold else Qf}
         return type(self)(self.dsys, self.reference, **{**self._options, **weights})
@@ -147,36 +166,38 @@ class MpcTracker:
         return self._bounds.T
 
     def steps(self, duration_s: float = 0.0) -> int:
-        """Number of steps of a run, see `run_steps`."""
+        """The number of steps of a run (see `run_steps`)."""
         return run_steps(self.dsys, self.reference, duration_s, self.hold)
 
     def target(self, k: int) -> np.ndarray:
-        """Reference state at step k (the last one past the end)."""
+        """The reference state at step k, or the last reference state if k is after the end."""
         return self.fallback.target(k)
 
     def is_following(self, k: int) -> bool:
-        """Whether step k is on the reference, or past an end that the tracker holds."""
+        """Whether step k is on the reference, or after its end if the tracker holds the last
+        state.
+        """
         return self.fallback.is_following(k)
 
     def error(self, k: int, x: ArrayLike) -> np.ndarray:
-        """Tracking error `local(x_d, x)` (ndx) of state x (nx) at step k."""
+        """The tracking error `local(x_d, x)` (ndx) of state x (nx) at step k."""
         return self.fallback.error(k, x)
 
     def command(self, k: int, x: ArrayLike, memory: Plan | None = None) -> Command:
-        """Command for step k at state x (nx); pass the last command's `memory`, the plan, without
-        which the problem is solved from the reference.
+        """The command for step k at state x (nx). Pass the `memory` of the previous command, which
+        contains the plan. Without a memory, the problem is solved from the reference.
         """
-        comparable = self._checked(k, x)[0]
+        comparable, _ = self._checked(k, x)
         if memory is None:
             memory = Plan(k - 1, np.zeros(self.dsys.system.nrho), comparable)
         return self.feedback(self.prepare(memory, k), x)
 
     def prepare(self, memory: Plan, k: int | None = None) -> Prepared:
-        """Linearize and factorize at the state that is predicted for step k, by default the one
-        after the last command, whose memory this is.
+        """Linearize and factorize the problem at the predicted state of step k, by default the
+        step after the command that returned the `memory`.
         """
         k = memory.k + 1 if k is None else k
-        solver = self._taken()
+        solver = self._take_solver()
         if not self.is_following(k) or self._prepare(solver, memory, k):
             return Prepared(k, memory, [solver])
         self._idle.append(solver)
@@ -184,29 +205,31 @@ class MpcTracker:
 
     @contextmanager
     def solver(self) -> Iterator[Transcription]:
-        """A solver that nobody else uses meanwhile; its arrays have any numbers."""
-        solver = self._taken()
+        """A context manager that yields a solver for exclusive use. The solver's arrays contain
+        arbitrary numbers.
+        """
+        solver = self._take_solver()
         try:
             yield solver
         finally:
             self._idle.append(solver)
 
-    def _taken(self) -> Transcription:
+    def _take_solver(self) -> Transcription:
         if self._idle:
             return self._idle.pop()
-        solver = Transcription(self._problem)
+        solver = solvers.take(self._problem)
         solver.array("least_weight")[:] = self._least
         return solver
 
     def feedback(self, prepared: Prepared, x: ArrayLike) -> Command:
-        """Command for the prepared step at its state x (nx)."""
+        """The command for the prepared step at its state x (nx)."""
         k, memory = prepared.k, prepared.memory
         x, error = self._checked(k, x)
         if not self.is_following(k):
             return self._damping(x, error)
         d = self._estimate(k, x, memory)
         updated = replace(memory, k=k, disturbance=d)
-        # a second call finds the solver gone, and prepares again
+        # the first call takes the solver; a second call prepares the step again
         solvers = prepared.solver or self.prepare(memory, k).solver
         plan = None
         if solvers:
@@ -214,14 +237,44 @@ class MpcTracker:
             plan = self._solve(solver, k, x, updated)
             self._idle.append(solver)
         if plan is None:
-            log.warning("%s: no plan for step %d, LQR's command instead", self.dsys, k)
+            log.warning("%s: no plan for step %d, using the LQR command instead", self.dsys, k)
             failed = replace(updated, failures=memory.failures + 1)
-            return self._by_lqr(k, x, error, failed.dropped())
-        return self._command(x, plan.inputs[0], error, plan)
+            return self._by_lqr(k, x, error, failed.without_plan())
+        return self._command(x, plan.inputs[0], error, self._with_block(plan, k))
+
+    def _with_block(self, plan: Plan, k: int) -> Plan:
+        """The plan with the name of the constraint that blocks its way to the reference, if any. A
+        warning is logged when a plan becomes blocked.
+        """
+        nv, ahead, states = self.dsys.system.space.nv, self._ahead.states, plan.states
+        aim = ahead[min(k + self.horizon, len(ahead) - 1)]
+        travel, away = (
+            float(np.linalg.norm(self.dsys.local(states[-1], x)[:nv])) for x in (states[0], aim)
+        )
+        first = 2 * self.dsys.nu  # the rows after the input limits
+        # active rows at the end of the plan: lam > s
+        forces = plan.arrays["lam"][-1, first:] - plan.arrays["s"][-1, first:]
+        # the plan moves toward the reference, or no constraint is active
+        if travel > STILL * away or not (forces > 0).any():
+            return replace(plan, blocked="")
+        name = self._problem.names[first + int(np.argmax(forces))]
+        if not plan.blocked:
+            log.warning(
+                "%s: from step %d on, the constraint %r blocks the plan at a distance of %.2g "
+                "from the reference, and no small change improves it. If the reference crosses "
+                "the center of an obstacle, both ways around it are equally long: move the "
+                "reference to one side, or plan around the obstacle with nh.optimize",
+                self.dsys,
+                k,
+                name,
+                away,
+            )
+        return replace(plan, blocked=name)
 
     def late(self, k: int, x: ArrayLike, memory: Plan) -> Command:
-        """Command for step k at state x (nx) without a solve: `u_j - K_j local(x_j, x)` of the
-        last plan, or LQR's if that is older than half the horizon.
+        """The command for step k at state x (nx) without solving a problem:
+        `u_j - K_j local(x_j, x)` from the last plan, or the LQR command if the plan is older than
+        half the horizon.
         """
         x, error = self._checked(k, x)
         if not self.is_following(k):
@@ -230,14 +283,15 @@ class MpcTracker:
         memory = replace(memory, k=k, age=j, disturbance=d)
         if not memory.lasts(k):
             outdated = replace(memory, outdated=memory.outdated + 1)
-            return self._by_lqr(k, x, error, outdated.dropped())
+            return self._by_lqr(k, x, error, outdated.without_plan())
+        # u = u_j - K_j local(x_j, x)
         away = self.dsys.local(memory.states[j], x)
         u = memory.inputs[j] - matrix_vector_product(memory.gains[j], away)
         return self._command(x, u, error, replace(memory, late=memory.late + 1))
 
     def _checked(self, k: int, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """A state (nx), in comparison with the reference, and its error; raises ValueError for one
-        that is not finite.
+        """A state (nx) with the constraint impulses of its target, and its tracking error. Raises
+        ValueError if the state is not finite.
         """
         x = np.array(x, dtype=float)
         if not np.isfinite(x).all():
@@ -246,25 +300,27 @@ class MpcTracker:
         return x, self.dsys.local(self.target(k), x)
 
     def _command(self, x: np.ndarray, u: np.ndarray, error: np.ndarray, memory: Plan) -> Command:
-        """The command u within the limits, with the next state predicted in the memory."""
-        u = u.clip(*self._bounds)
+        """The command u, clipped to the limits, with the predicted next state in its memory."""
+        lower, upper = self._bounds
+        u = u.clip(lower, upper)
         estimate = self.fallback.predict(x, u, DisturbanceEstimate(memory.disturbance))
         memory = replace(memory, predicted=estimate.predicted)
         return Command(u, saturated(u, self._bounds), error, memory)
 
     def _by_lqr(self, k: int, x: np.ndarray, error: np.ndarray, memory: Plan) -> Command:
-        """The command of LQR, with its disturbance estimate."""
+        """The LQR command for the disturbance estimate in the memory."""
         estimate = DisturbanceEstimate(memory.disturbance)
         return self._command(x, self.fallback.command(k, x, estimate).u, error, memory)
 
     def _damping(self, x: np.ndarray, error: np.ndarray) -> Command:
-        """The command after a reference that ends in motion."""
+        """The command after the end of a reference that ends in motion."""
         u = damping_or_idle(self.dsys, x)
-        clipped = u.clip(*self._bounds)
+        lower, upper = self._bounds
+        clipped = u.clip(lower, upper)
         return Command(clipped, clipped != u, error)
 
     def _prepare(self, solver: Transcription, memory: Plan, k: int) -> bool:
-        """Whether the problem of step k could be linearized and factorized."""
+        """Linearize and factorize the problem of step k. Returns whether this succeeded."""
         solver.record.mu = solver.record.mu_end = self.barrier
         solver.array("drift")[self._momenta] = memory.disturbance
         nodes = np.arange(k, k + self.horizon + 1)
@@ -284,21 +340,23 @@ class MpcTracker:
         return outcome == Outcome.GOES_ON
 
     def _from_plan(self, solver: Transcription, memory: Plan, k: int) -> int:
-        """Start from the last plan, moved to step k and to the predicted state."""
+        """Initialize the solver with the last plan, shifted to step k and the predicted state."""
         for name, array in memory.arrays.items():
             solver.array(name)[...] = array
         predicted = memory.predicted if memory.k == k - 1 else None
         if predicted is not None:
-            # the size of the step's terms, on which its accuracy depends, is that of this state
+            # evaluate the sizes of the step's terms at this state, because its accuracy depends on
+            # them
             solver.routines.unknowns(k, predicted, memory.inputs[memory.since(k)])
+        # shift the plan by the steps since it was computed; the last values repeat
         outcome = solver.call("nh_ocp_shift", memory.since(k))
         if predicted is not None:
             solver.array("x")[0] = predicted
         return outcome
 
     def _from_reference(self, solver: Transcription, memory: Plan, k: int) -> int:
-        """Solve the problem with the reference as the guess, from the predicted state if there is
-        one.
+        """Solve the problem with the reference as the initial guess. The first state is the
+        predicted state, if there is one.
         """
         guess = self._window(k)
         states = guess.states.copy()
@@ -307,6 +365,7 @@ class MpcTracker:
         solver.record.tolerance, solver.record.widest = 10 * self.barrier, interior_point.WIDEST
         set_least_weights(solver)
         interior_point.start(solver, replace(guess, states=states))
+        # soft rows start on the central path s lam = mu
         put_on_central_path(solver, self.barrier)
         interior_point.restart(solver, self.barrier, warm=True)
         for _ in range(COLD_ITERATIONS):
@@ -319,24 +378,28 @@ class MpcTracker:
         return Outcome.GOES_ON if outcome in (Outcome.OPTIMAL, Outcome.GOES_ON) else outcome
 
     def _solve(self, solver: Transcription, k: int, x: np.ndarray, memory: Plan) -> Plan | None:
-        """The plan of a prepared step k from state x, None where none is found."""
+        """The plan for a prepared step k from state x, or None if the solve fails."""
         solver.array("state")[...] = x
+        # every predicted step is retract(f(x, u), (0, d))
         solver.array("drift_next")[self._momenta] = memory.disturbance
         self._disturb(solver, memory.disturbance)
         outcome = solver.call("nh_ocp_feedback", self.iterations)
-        arrays = {name: solver.array(name).copy() for name in KEPT}
-        finite = all(np.isfinite(arrays[name]).all() for name in KEPT if name != "weight")
+        arrays = {name: solver.array(name).copy() for name in PLAN_ARRAYS}
+        finite = all(np.isfinite(arrays[name]).all() for name in PLAN_ARRAYS if name != "weight")
         if outcome != Outcome.GOES_ON or not finite:
             return None
         return replace(memory, arrays=arrays, gains=solver.array("K").copy(), age=0)
 
     def _disturb(self, solver: Transcription, d: np.ndarray) -> None:
-        """Tell constraints the estimated forces."""
+        """Write the estimated forces to the parameters of the disturbed constraints."""
         for first in self.parameters.disturbed:
+            # force = change of momentum per step / h
             solver.array("w")[:, first : first + len(d)] = d / self.dsys.h
 
     def _window(self, k: int) -> Trajectory:
-        """The reference from node k on over the horizon; its last state and input repeat."""
+        """The reference over the horizon from node k. After the end of the reference, the last
+        state and input repeat.
+        """
         r, nodes = self._ahead, np.arange(k, k + self.horizon + 1)
         states = r.states[nodes.clip(max=len(r))]
         return Trajectory(r.h, states, r.inputs[nodes[:-1].clip(max=len(r) - 1)])

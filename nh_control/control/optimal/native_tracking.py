@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nh_control.control.optimal.mpc import MpcTracker
-from nh_control.control.optimal.plan import KEPT, Plan
+from nh_control.control.optimal.plan import PLAN_ARRAYS, Plan
 from nh_control.discrete.native_abi import NativeSystem, address
 
 
@@ -23,13 +23,13 @@ class TrackingData(ctypes.Structure):
         *((name, ctypes.c_longlong) for name in ("n_rows", "n_disturbed", "n_positions")),
         *((name, ctypes.c_longlong) for name in ("n_momenta", "iterations")),
         ("h", ctypes.c_double),
-        *((name, ctypes.c_void_p) for name in (*KEPT, "K")),
+        *((name, ctypes.c_void_p) for name in (*PLAN_ARRAYS, "K")),
     ]
 
 
 class NativeTracking:
-    """The memory of an `MpcTracker`, and its command, for the native loop of one thread. A step
-    that needs more than a real-time iteration of the last step's plan is Python's.
+    """The memory and the command of an `MpcTracker` for a native loop in one thread. A native step
+    is one real-time iteration from the plan of the previous step; Python takes all other steps.
     """
 
     def __init__(self, tracker: MpcTracker, native: NativeSystem):
@@ -40,21 +40,31 @@ class NativeTracking:
         self.arrays = self._d, self._predicted, self._stage
         disturbed = np.array(tracker.parameters.disturbed, dtype=np.int64)
         with tracker.solver() as solver:
-            self._kept = {name: np.zeros(solver.array(name).shape) for name in (*KEPT, "K")}
+            self._plan_arrays = {
+                name: np.zeros(solver.array(name).shape) for name in (*PLAN_ARRAYS, "K")
+            }
         self._data = TrackingData(
-            *(None, address(table), address(disturbed)),
-            *(len(table), len(disturbed), d.system.space.nv, d.system.nrho, tracker.iterations),
-            d.h,
-            *(address(array) for array in self._kept.values()),
+            table=address(table),
+            disturbed=address(disturbed),
+            n_rows=len(table),
+            n_disturbed=len(disturbed),
+            n_positions=d.system.space.nv,
+            n_momenta=d.system.nrho,
+            iterations=tracker.iterations,
+            h=d.h,
+            **{name: address(array) for name, array in self._plan_arrays.items()},
         )
         law = replace(tracker.fallback.law, K_d=None, limits=tracker.limits)
         self.law = law.data(d, native)
         self.law.controller = ctypes.addressof(self._data)
+        # native code stores the addresses of these arrays
         self._alive = table, disturbed
 
     @contextmanager
     def steps_from(self, memory: Any, k: int) -> Iterator[bool]:
-        """A context of native steps from step k on after this memory; yields if it is possible."""
+        """A context manager in which native steps continue from step k with the given memory. It
+        yields whether native steps are possible.
+        """
         possible = (
             isinstance(memory, Plan)
             and memory.k == k - 1
@@ -65,10 +75,11 @@ class NativeTracking:
         if not possible:
             yield False
             return
+        # stage 2: the disturbance and the predicted state are known
         self._plan, self._stage[0] = memory, 2
         self._d[:], self._predicted[:] = memory.disturbance, memory.predicted
         for name, array in (*memory.arrays.items(), ("K", memory.gains)):
-            self._kept[name][...] = array
+            self._plan_arrays[name][...] = array
         with self._tracker.solver() as solver:
             self._data.horizon = ctypes.addressof(solver.record)
             self.law.command = solver.address("nh_ocp_command")
@@ -78,8 +89,8 @@ class NativeTracking:
             solver.routines.check()
 
     def memory(self, k: int) -> Plan:
-        """The memory after the step before k."""
-        arrays = {name: array.copy() for name, array in self._kept.items()}
+        """The memory at the end of step k - 1."""
+        arrays = {name: array.copy() for name, array in self._plan_arrays.items()}
         return replace(
             self._plan,
             k=k - 1,

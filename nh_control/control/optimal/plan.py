@@ -1,4 +1,6 @@
-"""The memory of model predictive control: a plan with its gains, an estimate, and counts."""
+"""The memory of model predictive control: a plan with its gains, a disturbance estimate, and
+counters.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +10,23 @@ import numpy as np
 
 from nh_control.control.optimal.transcription import Transcription
 
-KEPT = ("x", "u", "z", "pi", "s", "t", "lam", "weight")
-"""Arrays of a plan."""
+PLAN_ARRAYS = ("x", "u", "z", "pi", "s", "t", "lam", "weight")
+"""Arrays of the solver that a plan contains."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The memory of an `MpcTracker` between steps: the number k of the step that it commanded
-    last, and how many steps before that, its `age`, the plan was made; with states (N + 1, nx),
-    inputs (N, nu) and their gains (N, nu, ndx) from there on, all empty without a plan.
+    """The memory of an `MpcTracker` between steps.
 
-    Also the arrays of the solver by name, the estimated disturbance (nrho), the state (nx) that
-    is predicted for the next step, and how many commands so far came from an older plan (`late`),
-    or from LQR since a solve failed (`failures`) or the plan was too old (`outdated`).
+    k is the number of the last commanded step, and `age` is the number of steps since the plan was
+    computed. The states (N + 1, nx), inputs (N, nu) and gains (N, nu, ndx) begin at the step at
+    which the plan was computed; they are empty if there is no plan.
+
+    The memory also contains the solver's arrays by name, the estimated disturbance (nrho), the
+    predicted state (nx) of the next step, and counters. These are the number of commands from an
+    older plan (`late`), from LQR after a failed solve (`failures`), and from LQR because the plan
+    was too old (`outdated`). `blocked` is the name of the constraint that blocks the plan, or ""
+    if there is none.
     """
 
     k: int
@@ -32,34 +38,36 @@ class Plan:
     late: int = 0
     failures: int = 0
     outdated: int = 0
+    blocked: str = ""
 
     @property
     def states(self) -> np.ndarray:
-        """States of the plan."""
+        """The states of the plan."""
         return self.arrays.get("x", np.zeros((0, 0)))
 
     @property
     def inputs(self) -> np.ndarray:
-        """Inputs of the plan."""
+        """The inputs of the plan."""
         return self.arrays.get("u", np.zeros((0, 0)))
 
     def lasts(self, k: int) -> bool:
-        """Whether there is a plan that is not older than half its horizon at step k."""
+        """Whether there is a plan whose age at step k is at most half its horizon."""
         return 0 < self.since(k) <= len(self.inputs) // 2
 
     def since(self, k: int) -> int:
-        """Number of steps from the plan's first node to step k."""
+        """The number of steps from the plan's first node to step k."""
         return k - self.k + self.age
 
-    def dropped(self) -> Plan:
+    def without_plan(self) -> Plan:
         """The memory without its plan."""
         return replace(self, arrays={}, gains=np.zeros((0, 0, 0)), age=0)
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """The preparation of step k by an `MpcTracker`, after the `memory` and before the state
-    arrives. The first `feedback` takes the `solver`, which is None where it failed.
+    """Step k of an `MpcTracker`, prepared from the `memory` before the state arrives. The list
+    `solver` is empty if the preparation failed; otherwise, the first call of `feedback` removes
+    its element.
     """
 
     k: int
@@ -68,7 +76,10 @@ class Prepared:
 
 
 def saturated(u: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """Which inputs (nu) are as close to a limit, of `bounds` (2, nu), as the barrier lets them."""
+    """The mask (nu) of inputs that are as close to a limit in `bounds` (2, nu) as the barrier
+    permits.
+    """
     lower, upper = bounds
+    # the barrier keeps a distance from the limits
     near = 1e-3 * np.where(np.isfinite(upper - lower), upper - lower, 1.0)
     return (u <= lower + near) | (u >= upper - near)

@@ -1,4 +1,4 @@
-"""Derivatives of an optimum, by the factors of Newton's equation there."""
+"""Derivatives of an optimum, computed from the factorized Newton equation at the optimum."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from nh_control.control.optimum import Multipliers, Optimum
 from nh_control.discrete.system import DiscreteSystem
 
 LEAST_BARRIER = 1e-9
-"""A smaller barrier would make active rows so stiff that the factors lose digits."""
+"""Minimum barrier. A smaller one would make active rows so stiff that the factors lose digits."""
 DIFFERENCE = 1e-3
-"""Part of a parameter by which it moves in differences of fourth order."""
+"""Relative change of a parameter in fourth-order finite differences."""
 
 
 @dataclass(frozen=True)
 class OptimumDerivatives:
-    """Derivatives of an optimum by n quantities of these `names`: of its states in local
-    coordinates (N + 1, ndx, n), its inputs (N, nu, n), and of its cost (n).
+    """Derivatives of an optimum with respect to the n quantities `names`: the derivatives of the
+    states in local coordinates (N + 1, ndx, n), of the inputs (N, nu, n), and of the cost (n).
     """
 
     names: tuple[str, ...]
@@ -46,15 +46,16 @@ def differentiate_optimum(
     end: ArrayLike | None = None,
     fixed: Sequence[str] | None = None,
 ) -> OptimumDerivatives:
-    """Derivatives of an optimum of `nh.optimize` by its data, `dz/dp = -F_z^-1 F_p` for the
-    conditions of first order F(z, p) = 0, at a small barrier: by local coordinates of the first
-    state, by physical parameters, and by the step "h" at the same number of steps.
+    """Derivatives of an optimum from `nh.optimize` with respect to the data of its problem.
 
-    The other arguments state the problem, of which only the steps depend on physical
-    parameters and h. F_z is factorized by the Riccati recursion, with exact curvature; F_p comes
-    from differences of exact first derivatives. Where a constraint changes between active and
-    not, the derivative is one between those of both sides. Raises ValueError for an optimum that
-    has not converged, without multipliers or not strictly convex, and for unknown names.
+    `by` names local coordinates of the first state, physical parameters, or the step "h" with a
+    constant number of steps. The derivatives are `dz/dtheta = -F_z^-1 F_theta` for the first-order
+    conditions F(z, theta) = 0 at a small barrier. The other arguments define the problem. Only its
+    steps may depend on physical parameters and h. The Riccati recursion factorizes F_z, with exact
+    curvature; F_theta follows from differences of exact first derivatives. At a point where a
+    constraint changes between active and inactive, the result lies between the derivatives on the
+    two sides. Raises ValueError for unknown names, and for an optimum that has not converged, has
+    no multipliers or is not strictly convex.
     """
     multipliers, errors, n = optimum.multipliers, optimum.errors, len(optimum.trajectory)
     if not optimum.converged or multipliers is None or errors is None:
@@ -63,16 +64,18 @@ def differentiate_optimum(
     unknown = [b for b in by if b not in (*coordinates, *parameters, STEP)]
     if unknown:
         raise ValueError(
-            f"{dsys}: unknown quantities {unknown}, choose coordinates of the first state, "
-            f"{list(coordinates)}, parameters, {list(parameters)}, or {STEP!r}"
+            f"{dsys}: unknown quantities {unknown}, choose from coordinates of the first state, "
+            f"{list(coordinates)}, parameters, {list(parameters)}, and {STEP!r}"
         )
     problem = Problem(dsys, cost, n, limits or {}, constraints, end, fixed)
     at = _Conditions(optimum, multipliers, max(errors.complementarity, LEAST_BARRIER))
     native = at.native(problem)
     if native.call("nh_ocp_factorize") != Outcome.GOES_ON:
-        raise ValueError(f"{dsys}: the optimum is not strict, its Hessian not positive definite")
+        raise ValueError(f"{dsys}: the Hessian at the optimum must be positive definite")
+    # right-hand sides F_theta; the first column is subtracted from the others
     here = native.array("gap").copy(), native.array("g").copy()
     columns = [_column(native, here, np.zeros(dsys.ndx))]
+    # gradient of the cost with respect to the first state
     value, slopes = native.array("p_start").copy(), list[float]()
     for name in by:
         if name in coordinates:
@@ -81,8 +84,7 @@ def differentiate_optimum(
             slopes.append(float(value @ start))
             continue
         gap, g, slope = at.slopes(problem, name)
-        moved = here[0] + gap, here[1] + g
-        columns.append(_column(native, moved, np.zeros(dsys.ndx)))
+        columns.append(_column(native, (here[0] + gap, here[1] + g), np.zeros(dsys.ndx)))
         slopes.append(slope)
     states, inputs = (np.stack([c[i] - columns[0][i] for c in columns[1:]], -1) for i in (0, 1))
     return OptimumDerivatives(tuple(by), states, inputs, np.array(slopes))
@@ -91,12 +93,12 @@ def differentiate_optimum(
 def _column(
     native: Transcription, at: tuple[np.ndarray, np.ndarray], start: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Newton's step (dx, du) for gaps, gradients and a move of the first state."""
+    """The Newton step (dx, du) for given gaps, gradients and a change of the first state."""
     native.array("gap")[...], native.array("g")[...] = at
     native.array("start")[:] = start
     before = native.array("nu").copy()
     native.call("nh_ocp_substitute")
-    # once more from these multipliers, which leaves of their regularization its square
+    # repeat from these multipliers, which squares the error that their regularization causes
     native.array("nu")[:] = native.array("nu_next")
     native.call("nh_ocp_substitute")
     native.array("nu")[:] = before
@@ -105,34 +107,35 @@ def _column(
 
 @dataclass(frozen=True)
 class _Conditions:
-    """The conditions of first order at an optimum, at the barrier mu."""
+    """The first-order conditions at an optimum, with the barrier mu."""
 
     optimum: Optimum
     multipliers: Multipliers
     mu: float
 
     def native(self, problem: Problem) -> Transcription:
-        """The solver with the derivatives of the problem there."""
-        native, given = Transcription(problem), self.optimum.trajectory
+        """A solver with the derivatives of the problem at the optimum."""
+        native = Transcription(problem)
         native.record.mu = native.record.mu_end = self.mu
         native.record.widest = interior_point.WIDEST
-        interior_point.start(native, given, self.multipliers)
+        interior_point.start(native, self.optimum.trajectory, self.multipliers)
         native.call("nh_ocp_measure")
         return native
 
     def slopes(self, problem: Problem, name: str) -> tuple[np.ndarray, np.ndarray, float]:
-        """Derivatives of gaps, of the Lagrangian's gradients and of the Lagrangian by a parameter,
-        by differences of fourth order.
+        """Derivatives of the gaps, of the Lagrangian's gradients and of the Lagrangian with
+        respect to a parameter, by fourth-order finite differences.
         """
         d, pi = problem.dsys, self.multipliers.costates
         names, values = (*d.system.parameter_names, STEP), d.parameter_values
         i = names.index(name)
         e = DIFFERENCE * (abs(values[i]) or 1.0)
         gap, g = np.zeros(pi.shape), np.zeros((len(pi), d.ndx + d.nu))
+        # df/dtheta = (8 (f(e) - f(-e)) - (f(2 e) - f(-2 e))) / (12 e)
         for times, weight in ((1, 8), (-1, -8), (2, -1), (-2, 1)):
-            moved = values.copy()
-            moved[i] += times * e
-            native = self.native(replace(problem, dsys=d.with_parameter_values(moved)))
+            changed = values.copy()
+            changed[i] += times * e
+            native = self.native(replace(problem, dsys=d.with_parameter_values(changed)))
             gap += weight * native.array("gap") / (12 * e)
             g += weight * np.einsum("kij,ki->kj", native.array("ab"), pi) / (12 * e)
         return gap, g, float(np.sum(gap * pi))

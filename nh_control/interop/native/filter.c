@@ -1,10 +1,7 @@
 /* The extended Kalman filter of an exported model, control/estimation.py: x (NX) and P (NDX, NDX)
  * change in place, and stay where a call fails. */
-#include <math.h>
-#include <string.h>
-
 #include "dense_lu.h"
-#include "room.h"
+#include "workspace.h"
 
 enum { N_ROOM = NDX * (NDX > NE ? NDX : NE) };
 
@@ -58,8 +55,7 @@ int MODEL(update)(double *x, double *P, const double *y, const double *V)
     }
     product_of(NDX, NE, 1, K, e, dx);
     call_correct(x, dx, x1, T);
-    for (int i = 0; i < NX; ++i)
-        if (!isfinite(x1[i])) return NOT_FINITE;
+    if (!are_finite(NX, x1)) return NOT_FINITE;
     /* P <- T ((1 - K H) P (1 - K H)^T + K V K^T) T^T, Joseph's form at the new estimate */
     product_of(NDX, NE, NDX, K, H, rest);
     for (int i = 0; i < NDX * NDX; ++i) rest[i] = (i % (NDX + 1) == 0) - rest[i];

@@ -1,19 +1,15 @@
 /* Step and first derivatives of an exported model: all memory is on the stack of a call. */
-#include <string.h>
-
-#include "room.h"
+#include "workspace.h"
 #include "stepper.c"
 
 enum { N_FRACTIONS = sizeof FRACTIONS / sizeof *FRACTIONS };
 
-/* The room and its list, with the state, the input and the parameters. */
-static void prepare(struct room *room, double **a, const double *x, const double *u)
+/* The workspace of a step from x under u. */
+static void prepare_step(struct room *room, double **a, const double *x, const double *u)
 {
-    memset(room, 0, sizeof *room);
-    lay_out(room, a);
+    prepare(room, a);
     memcpy(room->x, x, sizeof(double) * NX);
     if (NU) memcpy(room->u, u, sizeof(double) * NU);
-    memcpy(room->p, PARAMETERS, sizeof PARAMETERS);
 }
 
 /* The steps of a room. */
@@ -30,7 +26,7 @@ int MODEL(step)(const double *x, const double *u, double *x1)
 {
     struct room room;
     double *a[N_ARRAYS] = {0};
-    prepare(&room, a, x, u);
+    prepare_step(&room, a, x, u);
     const struct stepper stepper = stepper_of(&room, a);
     const int status = nh_substeps(&stepper);
     if (status == CONVERGED) memcpy(x1, room.x1, sizeof(double) * NX);
@@ -40,23 +36,23 @@ int MODEL(step)(const double *x, const double *u, double *x1)
 /* S (NDX, NDX + NU) becomes ab S, whose input stays: the chain rule over a substep. */
 static void chain(const double *ab, double *S)
 {
-    enum { NW = NDX + NU };
-    double before[NDX * NW];
+    enum { NAB = NDX + NU };
+    double before[NDX * NAB];
     memcpy(before, S, sizeof before);
     for (int i = 0; i < NDX; ++i)
-        for (int j = 0; j < NW; ++j) {
-            double sum = j < NDX ? 0.0 : ab[NW * i + j];
-            for (int k = 0; k < NDX; ++k) sum += ab[NW * i + k] * before[NW * k + j];
-            S[NW * i + j] = sum;
+        for (int j = 0; j < NAB; ++j) {
+            double sum = j < NDX ? 0.0 : ab[NAB * i + j];
+            for (int k = 0; k < NDX; ++k) sum += ab[NAB * i + k] * before[NAB * k + j];
+            S[NAB * i + j] = sum;
         }
 }
 
 int MODEL(linearize)(const double *x, const double *u, double *x1, double *A, double *B)
 {
-    enum { NW = NDX + NU };
+    enum { NAB = NDX + NU };
     struct room room;
-    double *a[N_ARRAYS] = {0}, S[NDX * NW], last[NZ + 1] = {0}, before[NZ + 1];
-    prepare(&room, a, x, u);
+    double *a[N_ARRAYS] = {0}, S[NDX * NAB], last[NZ + 1] = {0}, before[NZ + 1];
+    prepare_step(&room, a, x, u);
     for (int i = 0; i < N_FRACTIONS; ++i) {
         if (i) { /* from the unknowns of the substeps before */
             memcpy(room.x, room.x1, sizeof room.x);
@@ -72,8 +68,8 @@ int MODEL(linearize)(const double *x, const double *u, double *x1, double *A, do
         else memcpy(S, room.ab, sizeof S);
     }
     for (int i = 0; i < NDX; ++i) {
-        memcpy(A + NDX * i, S + NW * i, sizeof(double) * NDX);
-        if (NU) memcpy(B + NU * i, S + NW * i + NDX, sizeof(double) * NU);
+        memcpy(A + NDX * i, S + NAB * i, sizeof(double) * NDX);
+        if (NU) memcpy(B + NU * i, S + NAB * i + NDX, sizeof(double) * NU);
     }
     memcpy(x1, room.x1, sizeof(double) * NX);
     return CONVERGED;

@@ -37,7 +37,7 @@ static void pose_bodies(const struct tree_model *model, const struct tree_data *
         const double *at = q + j->q_index, along = j->ratio * *at;
         if (j->type < GENERATED) {
             v4 column[3] = {j->column[0], j->column[1], j->column[2]}, p = j->p;
-            move_scalar(j, along, column, &p);
+            move_scalar(j, along, cos(along), sin(along), column, &p);
             b->p_size += fabs(slide_of(j) * along);
             for (int k = 0; k < 3; ++k) b->column[k] = combine(parent->column, column[k]);
             b->p = parent->p + combine(parent->column, p);

@@ -32,20 +32,75 @@ static void start_contacts(const struct tree_model *model, const struct tree_dat
     for (int i = 0; i < model->n_impulses * model->nv; ++i) rows[i] = -rows[i];
 }
 
-/* Y of all impulses, with the factors of the last iteration. */
-static void respond_to_impulses(const struct tree_model *model, const struct tree_data *data)
+/* Near contacts are unknowns. Far ones, which open so fast that their impulses kappa / w_n hardly
+ * change with the motion, get those of the velocities w that the last iteration foretells. */
+
+/* The opening velocity (m/s) from which contacts are far: that of CONTACT_FAR kappa. */
+static double far_speed(const struct tree_model *model, const struct tree_data *data)
+{
+    const double kappa = data->p[model->n_parameters - 2];
+    double mass = 0.0;
+    for (int i = 0; i < model->n_bodies; ++i) mass = fmax(mass, model->joints[i].carried_mass);
+    return mass > 0.0 ? sqrt(CONTACT_FAR * kappa / mass) : INFINITY;
+}
+
+/* Contacts that open by velocities w of less than `speed` join the near ones; returns whether
+ * there are new ones, whose impulses are not known. */
+static int join_near(const struct tree_model *model, const struct tree_data *data, const double *w,
+                     double speed)
+{
+    const struct contact_functions *f = model->contact_functions;
+    struct contact_set *near = data->near;
+    if (!f->add_near(f->sizes, w, data->friction, speed, near)) return 0;
+    memset(data->far, 0, sizeof(double) * (model->n_impulses + model->n_slips));
+    memset(data->impulses, 0, sizeof(double) * (2 * near->n_impulses + near->n_slips + 2));
+    for (int i = 0; i < near->n_contacts; ++i) {
+        const double *friction = data->friction + near->contacts[i];
+        data->near_friction[i] = friction[0];
+        data->near_friction[near->n_contacts + i] = friction[model->n_contacts];
+    }
+    return 1;
+}
+
+/* The others get impulses by their velocities w. */
+static void set_far_impulses(const struct tree_model *model, const struct tree_data *data)
+{
+    const struct contact_functions *f = model->contact_functions;
+    const int k = model->n_impulses;
+    memcpy(data->last_far, data->far, sizeof(double) * k);
+    f->far_impulses(f->sizes, data->near->near, data->w, data->friction,
+                    data->p[model->n_parameters - 2], data->far, data->far + k);
+}
+
+/* r -= J^T x for the change of all impulses by s x. */
+static void add_impulses(const struct tree_model *model, const struct tree_data *data, double s,
+                         const double *x, double *r)
 {
     const double *rows = impulse_rows(model, data);
+    for (int k = 0; k < model->n_impulses; ++k)
+        if (x[k] != 0.0) add_scaled(model->n_free, -s * x[k], rows + (size_t)model->nv * k, r);
+}
+
+/* Y of the near impulses, with the factors of the last iteration. */
+static void respond_to_impulses(const struct tree_model *model, const struct tree_data *data)
+{
+    const struct contact_set *near = data->near;
     const size_t nv = model->nv, n = nv + model->n_constraints;
+    const double *all = impulse_rows(model, data), *rows = all;
     double *right = data->free_right;
+    if (near->n_impulses < model->n_impulses) {
+        rows = data->near_rows;
+        for (int r = 0; r < near->n_impulses; ++r)
+            memcpy(data->near_rows + nv * r, all + nv * near->impulses[r], sizeof(double) * nv);
+    }
     if (!model->n_constraints) {
-        solve_joint_rows(model, data, rows, model->n_impulses, 1, data->impulse_response);
-        for (int r = 0; r < model->n_impulses; ++r)
+        solve_joint_rows(model, data, rows, near->n_impulses, 1, data->impulse_response);
+        for (int r = 0; r < near->n_impulses; ++r)
             add_low_rank(model, data, data->impulse_response + n * r);
         return;
     }
     memset(right, 0, sizeof(double) * first_impulse(model));
-    for (int r = 0; r < model->n_impulses; ++r) {
+    for (int r = 0; r < near->n_impulses; ++r) {
         for (int v = 0; v < model->n_free; ++v) right[v] = -rows[nv * r + v];
         kkt_solve(model, data, right, data->impulse_response + n * r);
     }
@@ -56,114 +111,293 @@ static void add_response(const struct tree_model *model, const struct tree_data 
                          const double *x, double *y)
 {
     const size_t n = model->nv + model->n_constraints;
-    for (int r = 0; r < model->n_impulses; ++r)
+    for (int r = 0; r < data->near->n_impulses; ++r)
         add_scaled(first_impulse(model), x[r], data->impulse_response + n * r, y);
 }
 
-/* G and b of w = G x + b (T37) at the unknowns z with the correction y0. */
-static void contact_velocities(const struct tree_model *model, const struct tree_data *data,
-                               const double *z, const double *y0)
+/* w and its derivatives at the unknowns z. */
+static void velocities_at(const struct tree_model *model, const struct tree_data *data,
+                          const double *z)
 {
-    const int k = model->n_impulses, n = model->n_contact_rates;
-    const size_t stride = model->nv + model->n_constraints;
-    double *Y = data->rate_response, *own = data->rate_change;
-    call_at(&model->contact_functions->values, data->q, data->u, z, data->p, data->w,
-            data->w_y, data->friction);
+    call_at(&model->contact_functions->values, data->q, data->u, z, data->p, data->w, data->w_y,
+            data->friction);
+}
+
+/* w becomes that after a change dy of the other unknowns. */
+static void foretell_velocities(const struct tree_model *model, const struct tree_data *data,
+                                const double *dy)
+{
+    const int n = model->n_contact_rates;
+    double *change = data->rate_change;
+    for (int i = 0; i < n; ++i) change[i] = dy[model->contact_rates[i]];
+    for (int r = 0; r < model->n_impulses; ++r)
+        data->w[r] += product(n, data->w_y + (size_t)n * r, change);
+}
+
+/* G and b of w = G x + b (T37) of the near contacts at w, with the correction y0. */
+static void contact_velocities(const struct tree_model *model, const struct tree_data *data,
+                               const double *y0)
+{
+    const struct contact_set *near = data->near;
+    const int k = near->n_impulses, n = model->n_contact_rates;
+    const size_t stride = model->nv + model->n_constraints, padded = k + LANES;
+    double *Y = data->rate_response, *change = data->rate_change;
     for (int i = 0; i < n; ++i) {
         const int v = model->contact_rates[i];
-        own[i] = y0[v];
-        for (int r = 0; r < k; ++r) Y[k * i + r] = data->impulse_response[stride * r + v];
+        change[i] = y0[v];
+        for (int r = 0; r < k; ++r) Y[padded * i + r] = data->impulse_response[stride * r + v];
     }
-    memset(data->contact_G, 0, sizeof(double) * k * k);
     for (int r = 0; r < k; ++r) {
-        data->contact_b[r] = data->w[r] + product(n, data->w_y + n * r, own);
-        for (int i = 0; i < n; ++i)
-            if (data->w_y[n * r + i] != 0.0)
-                add_scaled(k, data->w_y[n * r + i], Y + k * i, data->contact_G + k * r);
+        const double *w_y = data->w_y + (size_t)n * near->impulses[r];
+        data->contact_b[r] = data->w[near->impulses[r]] + product(n, w_y, change);
+        for (int c = 0; c < k; c += LANES) {
+            vn total = {0};
+            for (int i = 0; i < n; ++i)
+                if (w_y[i] != 0.0) total += w_y[i] * *(const vn *)(Y + padded * i + c);
+            simd_store(data->contact_G + (size_t)k * r + c, k - c < LANES ? k - c : LANES, total);
+        }
     }
 }
 
 /* The impulses of the contact problem; near a solution, which z is, they are corrected only. */
-static int contact_impulses(const struct tree_model *model, const struct tree_data *data, int near,
-                            const double *z)
+static int contact_impulses(const struct tree_model *model, const struct tree_data *data,
+                            int corrects, const double *z)
 {
     const struct contact_functions *f = model->contact_functions;
+    const struct contact_set *near = data->near;
     const double kappa = data->p[model->n_parameters - 2];
-    const int k = model->n_impulses;
-    if (!near)
-        return f->find(f->sizes, data->contact_G, data->contact_b, data->friction, kappa,
-                       data->impulses, data->impulse_room);
-    memcpy(data->impulses, z + first_impulse(model), sizeof(double) * k);
-    memcpy(data->impulses + k, data->w, sizeof(double) * k);
-    memcpy(data->impulses + 2 * k, z + first_impulse(model) + k, sizeof(double) * model->n_slips);
-    return f->settle(f->sizes, data->contact_G, data->contact_b, data->friction, kappa,
-                     data->impulses, data->impulse_room);
+    const int k = near->n_impulses;
+    double *x = data->impulses, *known = x + 2 * k + near->n_slips + 1;
+    if (!k) return 0;
+    if (!corrects) {
+        for (int r = 0; r < k && *known == STARTS_AT_GAPS; ++r)
+            x[k + r] = data->opening[near->impulses[r]];
+        return f->find(near->part, data->contact_G, data->contact_b, data->near_friction, kappa, x,
+                       data->impulse_room);
+    }
+    for (int r = 0; r < k; ++r) {
+        x[r] = z[first_impulse(model) + near->impulses[r]];
+        x[k + r] = data->w[near->impulses[r]];
+    }
+    for (int i = 0; i < near->n_slips; ++i)
+        x[2 * k + i] = z[first_impulse(model) + model->n_impulses + near->slips[i]];
+    return f->settle(near->part, data->contact_G, data->contact_b, data->near_friction, kappa, x,
+                     data->impulse_room);
 }
 
 /* z gets the impulses and slip bounds. */
 static void store_impulses(const struct tree_model *model, const struct tree_data *data, double *z)
 {
-    const int k = model->n_impulses;
-    memcpy(z + first_impulse(model), data->impulses, sizeof(double) * k);
-    memcpy(z + first_impulse(model) + k, data->impulses + 2 * k, sizeof(double) * model->n_slips);
+    const struct contact_set *near = data->near;
+    const double *x = data->impulses;
+    double *to = z + first_impulse(model);
+    memcpy(to, data->far, sizeof(double) * (model->n_impulses + model->n_slips));
+    for (int r = 0; r < near->n_impulses; ++r) to[near->impulses[r]] = x[r];
+    for (int i = 0; i < near->n_slips; ++i)
+        to[model->n_impulses + near->slips[i]] = x[2 * near->n_impulses + i];
 }
 
-/* One iteration: z becomes that of the linearized tree with its impulses. change: the largest one
- * of y, relative to y and to the motion without impulses. */
-static int iterate_contacts(const struct tree_model *model, const struct tree_data *data, int near,
-                            double *z, double *change)
+/* The largest size of n numbers. */
+static double largest_size(const double *a, int n)
 {
-    const int n = first_impulse(model);
-    double *dy = data->dz, size = 0.0;
+    double largest = 0.0;
+    for (int i = 0; i < n; ++i) largest = fmax(largest, fabs(a[i]));
+    return largest;
+}
+
+/* y becomes the correction at z under the far impulses. */
+static int correction(const struct tree_model *model, const struct tree_data *data,
+                      const double *z, double *y)
+{
     kkt_residual(model, data, z, 0.0);
+    add_impulses(model, data, 1.0, data->far, data->r);
     if (kkt_factor(model, data, NEWTON_EQUATION)) return SINGULAR;
-    kkt_solve(model, data, data->r, dy);
-    respond_to_impulses(model, data);
-    contact_velocities(model, data, z, dy);
-    if (contact_impulses(model, data, near, z)) return NO_IMPULSES;
-    for (int i = 0; i < n; ++i) size = fmax(size, fabs(dy[i]));
-    add_response(model, data, data->impulses, dy);
-    *change = 0.0;
-    for (int i = 0; i < n; ++i) {
-        if (!isfinite(dy[i])) return NO_IMPULSES;
-        z[i] += dy[i];
-        *change = fmax(*change, fabs(dy[i]));
-        size = fmax(size, fabs(z[i]));
-    }
-    *change = size > 0.0 ? *change / size : 0.0;
-    store_impulses(model, data, z);
+    kkt_solve(model, data, data->r, y);
     return CONVERGED;
 }
 
-/* The impulses of the last iteration to round-off, and their part in y. */
-static int settle_contacts(const struct tree_model *model, const struct tree_data *data, double *z)
+/* One iteration: z becomes that of the linearized tree with its impulses. change: the largest one
+ * of y, relative to y and to the motion without impulses; infinite where contacts come near. */
+static int iterate_contacts(const struct tree_model *model, const struct tree_data *data,
+                            int corrects, double speed, double *z, double *change, double *size)
+{
+    const int n = first_impulse(model);
+    double *dy = data->dz;
+    if (correction(model, data, z, dy) != CONVERGED) return SINGULAR;
+    velocities_at(model, data, z);
+    respond_to_impulses(model, data);
+    contact_velocities(model, data, dy);
+    if (contact_impulses(model, data, corrects, z)) return NO_IMPULSES;
+    const double without = largest_size(dy, n);
+    add_response(model, data, data->impulses, dy);
+    for (int i = 0; i < n; ++i) {
+        if (!isfinite(dy[i])) return NO_IMPULSES;
+        z[i] += dy[i];
+    }
+    *size = fmax(without, largest_size(z, n));
+    *change = *size > 0.0 ? largest_size(dy, n) / *size : 0.0;
+    store_impulses(model, data, z);
+    if (data->near->n_contacts == model->n_contacts) return CONVERGED;
+    foretell_velocities(model, data, dy);
+    if (join_near(model, data, data->w, speed)) *change = INFINITY;
+    set_far_impulses(model, data);
+    return CONVERGED;
+}
+
+/* The change of the far impulses in the last iteration, and its part in y; returns whether it was
+ * small beside motions of this size. */
+static int settle_far(const struct tree_model *model, const struct tree_data *data, double size,
+                      double *z)
+{
+    const int n = first_impulse(model);
+    double *r = data->free_right, *dy = data->free_column;
+    if (data->near->n_contacts == model->n_contacts) return 1;
+    memset(r, 0, sizeof(double) * n);
+    add_impulses(model, data, 1.0, data->far, r);
+    add_impulses(model, data, -1.0, data->last_far, r);
+    kkt_solve(model, data, r, dy);
+    for (int i = 0; i < n; ++i) z[i] += dy[i];
+    return largest_size(dy, n) <= CONTACT_SETTLED * size;
+}
+
+/* The residual with the impulses at z (T36), and bounds of its terms. */
+static void contact_residual(const struct tree_model *model, const struct tree_data *data,
+                             const double *z, double turns)
+{
+    const double *x = z + first_impulse(model), *rows = impulse_rows(model, data);
+    kkt_residual(model, data, z, turns);
+    memcpy(data->z, z,
+           sizeof(double) * (first_impulse(model) + model->n_impulses + model->n_slips));
+    for (int r = 0; r < model->n_impulses; ++r)
+        for (int v = 0; v < model->n_free; ++v) {
+            const double force = rows[(size_t)model->nv * r + v] * x[r];
+            data->r[v] -= force;
+            data->r_size[v] += fabs(force);
+        }
+}
+
+/* A correction dy of y with the factors and G of the last iteration, and b for the impulses that
+ * go with it. */
+static void correct_again(const struct tree_model *model, const struct tree_data *data,
+                          const double *z, double *dy)
+{
+    const struct contact_set *near = data->near;
+    const int k = near->n_impulses;
+    contact_residual(model, data, z, 0.0);
+    kkt_solve(model, data, data->r, dy);
+    velocities_at(model, data, z);
+    foretell_velocities(model, data, dy);
+    for (int r = 0; r < k; ++r)
+        data->contact_b[r] = data->w[near->impulses[r]] -
+                             product(k, data->contact_G + (size_t)k * r, data->impulses);
+    if (near->n_contacts < model->n_contacts) set_far_impulses(model, data);
+}
+
+/* The impulses of the last iteration to round-off, and their part in y; `again`: with another
+ * correction. */
+static int settle_contacts(const struct tree_model *model, const struct tree_data *data, int again,
+                           double size, double *z)
 {
     const struct contact_functions *f = model->contact_functions;
-    const int k = model->n_impulses;
+    const struct contact_set *near = data->near;
+    const int k = near->n_impulses, n = first_impulse(model);
     const double kappa = data->p[model->n_parameters - 2];
-    double *more = data->impulse_change, *x = data->impulses;
+    double *more = data->impulse_change, *x = data->impulses, *dy = data->dz;
+    memset(dy, 0, sizeof(double) * n);
+    if (again) correct_again(model, data, z, dy);
+    if (!settle_far(model, data, size, z)) return STALLED;
     memcpy(more, x, sizeof(double) * k);
-    if (f->settle(f->sizes, data->contact_G, data->contact_b, data->friction, kappa, x,
-                  data->impulse_room))
+    if (k && f->settle(near->part, data->contact_G, data->contact_b, data->near_friction, kappa, x,
+                       data->impulse_room))
         return NO_IMPULSES;
     for (int r = 0; r < k; ++r) more[r] = x[r] - more[r];
-    add_response(model, data, more, z);
+    add_response(model, data, more, dy);
+    for (int i = 0; i < n; ++i) z[i] += dy[i];
     store_impulses(model, data, z);
     return f->is_inside(f->sizes, z) ? CONVERGED : NO_IMPULSES;
 }
 
-/* Iterations to the solution; near one, corrections only. */
-static int find_contacts(const struct tree_model *model, const struct tree_data *data, int near,
-                         double *z, double *info)
+/* Whether the impulses x_n = kappa / w_n of a start at rest, with w_n its gaps over h, stop most
+ * of what closes under them: then they are those of the last step, and z gets their motion. */
+static int holds_gaps(const struct tree_model *model, const struct tree_data *data, double *z)
 {
-    double last = INFINITY, change = INFINITY;
-    memset(data->impulses, 0, sizeof(double) * (2 * model->n_impulses + model->n_slips + 2));
+    const struct contact_functions *f = model->contact_functions;
+    const int n = first_impulse(model), k = model->n_impulses;
+    double *x = data->last_far, *r = data->free_right, *dy = data->free_column, closing = 0.0,
+           left = 0.0;
+    if (!f->gap_impulses(f->sizes, data->opening, data->p[model->n_parameters - 2], x)) return 0;
+    for (int i = 0; i < k; ++i) closing -= x[i] * data->w[i];
+    memset(r, 0, sizeof(double) * n);
+    add_impulses(model, data, 1.0, x, r);
+    kkt_solve(model, data, r, dy);
+    foretell_velocities(model, data, dy);
+    for (int i = 0; i < k; ++i) left += x[i] * data->w[i];
+    if (!(fabs(left) <= CONTACT_HELD * closing)) return 0;
+    for (int i = 0; i < n && fabs(left) <= CONTACT_STILL * closing; ++i) z[i] += dy[i];
+    return 1;
+}
+
+/* The contacts that are near at a start, and for one from zero the motion without them, or with
+ * the impulses of the last step. */
+static int start_of_contacts(const struct tree_model *model, const struct tree_data *data,
+                             enum start start, double speed, double *z)
+{
+    const int k = model->n_impulses;
+    int held = 0;
+    memset(data->near->near, 0, sizeof(int) * model->n_contacts);
+    memset(data->far, 0, sizeof(double) * (k + model->n_slips));
+    velocities_at(model, data, z);
+    if (start == FROM_ZERO) {
+        memcpy(data->opening, data->w, sizeof(double) * k);
+        join_near(model, data, data->opening, speed);
+        if (correction(model, data, z, data->dz) != CONVERGED) return SINGULAR;
+        foretell_velocities(model, data, data->dz);
+        for (int i = 0; i < first_impulse(model); ++i) z[i] += data->dz[i];
+    }
+    join_near(model, data, data->w, speed);
+    set_far_impulses(model, data);
+    held = start == FROM_ZERO && holds_gaps(model, data, z);
+    if (held)
+        data->impulses[2 * data->near->n_impulses + data->near->n_slips + 1] = STARTS_AT_GAPS;
+    return CONVERGED;
+}
+
+/* Whether the equations hold at z, where the last residual is taken. info: largest |r|, absolute
+ * and relative. */
+static int verify_contacts(const struct tree_model *model, const struct tree_data *data,
+                           const double *z, double *info)
+{
+    contact_residual(model, data, z, largest_turn(model, data));
+    info[1] = info[2] = 0.0;
+    for (int i = 0; i < first_impulse(model); ++i) {
+        info[1] = fmax(info[1], fabs(data->r[i]) / fmax(data->r_size[i], LEAST));
+        info[2] = fmax(info[2], fabs(data->r[i]));
+    }
+    return info[1] <= ACCEPT ? CONVERGED : STALLED;
+}
+
+/* Iterations to the solution from the rates z, or from a solution that has to be corrected only.
+ * The change after an iteration is foretold by those of the last two. */
+static int find_contacts(const struct tree_model *model, const struct tree_data *data,
+                         enum start start, double *z, double *info)
+{
+    const int corrects = start == FROM_CLOSE;
+    const double speed = corrects ? INFINITY : far_speed(model, data);
+    double last = INFINITY, change = INFINITY, size = 0.0;
+    if (start_of_contacts(model, data, start, speed, z) != CONVERGED) return SINGULAR;
     for (int k = 0; k < CONTACT_OUTER_ITERATIONS; ++k) {
-        const int status = iterate_contacts(model, data, near, z, &change);
+        int status = iterate_contacts(model, data, corrects, speed, z, &change, &size);
         ++info[0];
         if (status != CONVERGED) return status;
-        if (change <= CONTACT_SETTLED || (change <= CONTACT_STALLED && change >= last / 4.0))
-            return settle_contacts(model, data, z);
+        const double next = change * (change / last) * (change / last);
+        const int stalls = change <= CONTACT_STALLED && change >= last / 4.0;
+        if (change <= CONTACT_SETTLED || stalls ||
+            (change <= CONTACT_QUADRATIC && next <= CONTACT_FORETOLD)) {
+            const int again = change > CONTACT_SETTLED && !stalls && next > CONTACT_ROUNDED;
+            status = settle_contacts(model, data, again, size, z);
+            if (status == CONVERGED) status = verify_contacts(model, data, z, info);
+            if (status != STALLED) return status;
+        }
         last = change;
     }
     return EXHAUSTED;
@@ -200,36 +434,6 @@ static void free_equations(const void *tree, const double *z, double *r, double 
     }
 }
 
-/* The residual with the impulses at z (T36), and bounds of its terms. */
-static void contact_residual(const struct tree_model *model, const struct tree_data *data,
-                             const double *z, double turns)
-{
-    const double *x = z + first_impulse(model), *rows = impulse_rows(model, data);
-    kkt_residual(model, data, z, turns);
-    memcpy(data->z, z,
-           sizeof(double) * (first_impulse(model) + model->n_impulses + model->n_slips));
-    for (int r = 0; r < model->n_impulses; ++r)
-        for (int v = 0; v < model->n_free; ++v) {
-            const double force = rows[(size_t)model->nv * r + v] * x[r];
-            data->r[v] -= force;
-            data->r_size[v] += fabs(force);
-        }
-}
-
-/* Whether the equations hold at z, where the last residual is taken. info: largest |r|, absolute
- * and relative. */
-static int verify_contacts(const struct tree_model *model, const struct tree_data *data,
-                           const double *z, double *info)
-{
-    contact_residual(model, data, z, largest_turn(model, data));
-    info[1] = info[2] = 0.0;
-    for (int i = 0; i < first_impulse(model); ++i) {
-        info[1] = fmax(info[1], fabs(data->r[i]) / fmax(data->r_size[i], LEAST));
-        info[2] = fmax(info[2], fabs(data->r[i]));
-    }
-    return info[1] <= ACCEPT ? CONVERGED : STALLED;
-}
-
 /* The unknowns z along the central path, or from those of a `guess`, to round-off. */
 static int find_on_path(const struct tree_model *model, const struct tree_data *data, int guess,
                         double *z, double *info)
@@ -241,8 +445,7 @@ static int find_on_path(const struct tree_model *model, const struct tree_data *
     };
     const int failed =
         model->contact_functions->follow_path(&step, data->q, data->u, data->p, guess, z);
-    if (failed || find_contacts(model, data, 1, z, info) != CONVERGED) return NO_IMPULSES;
-    return verify_contacts(model, data, z, info);
+    return failed ? NO_IMPULSES : find_contacts(model, data, FROM_CLOSE, z, info);
 }
 
 /* A step with contacts: the unknowns into z, from a close guess of them all, from the rates of a
@@ -261,7 +464,8 @@ INTERNAL int solve_contacts(const struct tree_model *model, const struct tree_da
     if (start == FROM_CLOSE && find_on_path(model, data, 1, z, info) == CONVERGED)
         return CONVERGED;
     memcpy(z, rates, size);
-    const int first = find_contacts(model, data, 0, z, info);
-    if (first == CONVERGED) return verify_contacts(model, data, z, info);
+    const int first =
+        find_contacts(model, data, start == FROM_ZERO ? FROM_ZERO : FROM_GUESS, z, info);
+    if (first == CONVERGED) return CONVERGED;
     return find_on_path(model, data, 0, z, info) == CONVERGED ? CONVERGED : first;
 }

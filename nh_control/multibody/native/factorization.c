@@ -185,14 +185,23 @@ INLINE void mass_row(const struct tree_model *model, const struct tree_data *dat
                model->start_fraction * data->h * resistance_slope(j, b->rate);
 }
 
-/* The same of a joint of several rates. */
-static void multi_dof_mass_row(const struct tree_model *model, const struct tree_data *data,
-                               const struct joint *j, const struct body *b)
+/* The same of a joint of several rates, whose twists by the unknowns are -h S0 at z = 0. */
+static void multi_dof_mass_row(const struct tree_data *data, const struct joint *j,
+                               const struct body *b)
 {
+    struct multi_dof_joint *w = data->multi_dof + j->multi_dof_index;
     struct newton_row *o = data->rows + j->v_index;
-    multi_dof_row(model, data, j, b, MASS_MATRIX);
-    for (int l = 0; l < j->n_dof; ++l)
-        o[l].phi[0] = o[l].left[0] = o[l].column[0] = o[l].row[0] = vec(0, 0, 0);
+    const int n = j->n_dof;
+    struct twist S[MAX_DOF];
+    twists_of(b, w->S0, n, S);
+    for (int l = 0; l < n; ++l) {
+        pack(vec(0, 0, 0), -data->h * S[l].w, -data->h * S[l].v, o[l].phi, 0);
+        times_columns(b->H, o[l].phi, o[l].column, 0);
+        o[l].column[0] = vec(0, 0, 0);
+        for (int c = 0; c < 3; ++c) o[l].left[c] = -o[l].phi[c], o[l].row[c] = -o[l].column[c];
+    }
+    for (int l = 0; l < n; ++l)
+        for (int m = 0; m < n; ++m) w->pivot[n * l + m] = inner(o[l].row, o[m].phi, 0);
 }
 
 /* `row` and `left` are divided by the pivot, and the articulated H goes to the parent. Returns 1
@@ -254,7 +263,7 @@ INLINE int factor_sweep(const struct tree_model *model, const struct tree_data *
         start_inertia(j, b, plane);
         if (!mass) add_force_stiffness(model->gravity, b->carried_moment, b, plane);
         if (!plane && j->type >= GENERATED)
-            mass ? multi_dof_mass_row(model, data, j, b)
+            mass ? multi_dof_mass_row(data, j, b)
                  : multi_dof_row(model, data, j, b, equation);
         else
             mass ? mass_row(model, data, j, b, plane)

@@ -9,14 +9,15 @@ static void load_rows(const struct tree_model *model, const struct tree_data *da
                       const struct joint *j, const double *W, int count, vn *right)
 {
     const int v = j->v_index, n = j->n_dof;
-    memset(right + v, 0, sizeof(vn) * n);
-    for (int lane = 0; lane < count; ++lane) {
-        double given[MAX_DOF];
-        memcpy(given, W + (size_t)model->nv * lane + v, sizeof(double) * n);
-        if (n > 1) solve_multi_dof(data->multi_dof + j->multi_dof_index, n, given, given);
-        else given[0] /= data->rows[v].pivot;
-        for (int l = 0; l < n; ++l) right[v + l][lane] = given[l];
+    for (int l = 0; l < n; ++l) {
+        vn given = {0};
+        for (int lane = 0; lane < count; ++lane) given[lane] = W[(size_t)model->nv * lane + v + l];
+        right[v + l] = given;
     }
+    if (n > 1) {
+        const struct multi_dof_joint *w = data->multi_dof + j->multi_dof_index;
+        solve_dense_columns(w->pivot, n, n, w->pivots, right + v);
+    } else right[v] /= data->rows[v].pivot;
 }
 
 /* `count` columns of Y, LANES at most, by (T19) and (T17). `constrained_only`: only joints on

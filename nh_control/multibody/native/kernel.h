@@ -110,6 +110,7 @@ INTERNAL void wrench_derivatives(const struct tree_model *model, const struct tr
 /* residual.c: the discrete Euler-Lagrange equations, by two sweeps */
 INTERNAL double rate_of(const struct tree_model *model, const struct tree_data *data,
                         const struct joint *j, const double *z);
+INTERNAL void start_turns(const struct tree_model *model, const struct tree_data *data);
 INTERNAL void add_mimic_rows(const struct tree_model *model, const struct tree_data *data,
                              double by_low, double by_high, double *row);
 INTERNAL void residual(const struct tree_model *model, const struct tree_data *data,

@@ -166,12 +166,12 @@ INTERNAL void joint_wrenches(const struct multi_dof_joint *w, double *mu, double
         b[3 + i] = w->b_force[i];
 }
 
-/* Rows, motions and pivot of a joint of several rates (T20), or of the mass matrix (T21); of the
+/* Rows, motions and pivot of a joint of several rates (T20); of the
  * linearization also rows of the momentum after the step (T32), and motions by the start (T31). */
 INTERNAL void multi_dof_row(const struct tree_model *model, const struct tree_data *data,
                             const struct joint *j, const struct body *b, enum equation equation)
 {
-    const int mass = equation == MASS_MATRIX, linearized = equation == LINEARIZATION;
+    const int linearized = equation == LINEARIZATION;
     struct multi_dof_joint *w = data->multi_dof + j->multi_dof_index;
     struct newton_row *o = data->rows + j->v_index;
     const int n = j->n_dof;
@@ -180,8 +180,7 @@ INTERNAL void multi_dof_row(const struct tree_model *model, const struct tree_da
     double mu[6], wrench[6];
     joint_wrenches(w, mu, wrench);
     joint_midpoint_by_z(model, data, j, w);
-    if (mass) memset(w->K, 0, sizeof w->K);
-    else joint_row_by_z(model, data, j, mu, wrench, w);
+    joint_row_by_z(model, data, j, mu, wrench, w);
     twists_of(b, w->Z0, n, Z0);
     twists_of(b, w->S0, n, S);
     twists_of(b, w->Zz, n, D);

@@ -23,11 +23,44 @@ INTERNAL double rate_of(const struct tree_model *model, const struct tree_data *
                            : z[v]);
 }
 
+/* Cosines and sines of the angles at the start, for all residuals of a step. */
+INTERNAL void start_turns(const struct tree_model *model, const struct tree_data *data)
+{
+    for (int i = 0; i < model->n_bodies; ++i) {
+        const struct joint *j = model->joints + i;
+        if (!rotates(j)) continue;
+        data->bodies[i].cosine = cos(j->ratio * data->q[j->q_index]);
+        data->bodies[i].sine = sin(j->ratio * data->q[j->q_index]);
+    }
+}
+
+/* Cosine c and sine s of an angle become those of the angle plus x: by Taylor polynomials, whose
+ * next terms are below round-off, where x is small. `end` is the sum. */
+INLINE void turn_further(double x, double end, double *c, double *s)
+{
+    if (!(fabs(x) <= 0.1)) {
+        *c = cos(end);
+        *s = sin(end);
+        return;
+    }
+    const double y = x * x,
+                 sine = x + x * (y * (-1.0 / 6 +
+                                      y * (1.0 / 120 + y * (-1.0 / 5040 + y * (1.0 / 362880))))),
+                 less = y * (-1.0 / 2 +
+                             y * (1.0 / 24 + y * (-1.0 / 720 +
+                                                  y * (1.0 / 40320 + y * (-1.0 / 3628800))))),
+                 c0 = *c, s0 = *s;
+    *c = c0 + (c0 * less - s0 * sine);
+    *s = s0 + (s0 * less + c0 * sine);
+}
+
 /* Rotation and position of a body on a scalar joint in the middle of the step (T4). */
 INLINE void pose_scalar(const struct tree_data *data, const struct joint *j,
                         const struct body *parent, struct body *b, double z, int plane)
 {
-    const double q = j->ratio * data->q[j->q_index] + data->half_step * z;
+    const double by = data->half_step * z, q = j->ratio * data->q[j->q_index] + by;
+    double c = b->cosine, s = b->sine;
+    if (rotates(j)) turn_further(by, q, &c, &s);
     if (plane) {
         for (int i = 0; i < 2; ++i)
             b->column[i] =
@@ -36,7 +69,7 @@ INLINE void pose_scalar(const struct tree_data *data, const struct joint *j,
     } else
         for (int i = 0; i < 3; ++i) b->column[i] = outward(parent, j->column[i]);
     b->p = outward(parent, j->p);
-    move_scalar(j, q, b->column, &b->p);
+    move_scalar(j, q, c, s, b->column, &b->p);
     b->rate = z;
 }
 

@@ -6,6 +6,8 @@
 #include "newton.h"
 
 static const double LEAST_GROWTH = 0.005;
+/* How factors of the mass matrix shrink the error of robots at h = 1 ms (measured). */
+static const double USUAL_RATE = 5e-4;
 
 /* Newton's equation of a tree. `measures`: whether the first correction gives the rows' sizes,
  * `sized`: whether the last residual came with them; turns: the largest angle. */
@@ -62,7 +64,7 @@ INLINE int tree_factors_pay(const struct newton *it, double error, double rate)
 {
     const struct tree_equation *tree = it->equation;
     const int cheap = tree->model->planar && !tree->model->n_constraints;
-    return error * (cheap ? rate : rate * rate * rate) > TARGET;
+    return error * (cheap ? rate : rate * rate * rate) > TOLERANCE;
 }
 
 static const struct newton_callbacks TREE_STEP = {
@@ -86,12 +88,12 @@ INLINE double measure(const struct newton *it, const double *z)
 }
 
 /* Newton's first correction from z = 0, with the mass matrix (T21): about the velocity of the
- * state. Returns whether it is singular, and the error before. */
-INLINE int leave_zero(const struct newton *it, double *z, double *error)
+ * state. Returns whether it is singular; z stays zero then. */
+static int leave_zero(const struct newton *it, double *z)
 {
     const struct tree_equation *tree = it->equation;
     memset(z, 0, sizeof(double) * it->n);
-    *error = measure(it, z);
+    kkt_residual(tree->model, tree->data, z, 0.0);
     const int singular = kkt_factor(tree->model, tree->data, MASS_MATRIX);
     if (!singular) kkt_solve(tree->model, tree->data, it->r, z);
     return singular;
@@ -114,12 +116,10 @@ static int iterate(const struct tree_model *model, const struct tree_data *data,
         data->larger,
         data->after,
     };
-    struct newton_start from = {.rate = 1.0, .fresh = !leaves};
-    double first = 1.0;
-    if (leaves) from.singular = leave_zero(&it, z, &first);
+    struct newton_start from = {.rate = USUAL_RATE, .fresh = !leaves};
+    if (leaves) from.singular = leave_zero(&it, z);
     from.error = measure(&it, z);
-    if (leaves) from.rate = from.error / first;
-    else from.singular = tree_factor(&it);
+    if (!leaves) from.singular = tree_factor(&it);
     return newton_iteration(&it, &TREE_STEP, patient, from, z, info);
 }
 
@@ -127,7 +127,7 @@ static int iterate(const struct tree_model *model, const struct tree_data *data,
  * Round-off of the place of a stiff spring's end is none of its force. */
 INTERNAL int settled(const struct tree_model *model, const double *info)
 {
-    return !n_multipliers(model) && !model->n_springs && !model->n_dampers && info[1] <= TARGET;
+    return !n_multipliers(model) && !model->n_springs && !model->n_dampers && info[1] <= TOLERANCE;
 }
 
 /* Configuration and momenta after the step (T3) with the unknowns in data->z. What is left of r

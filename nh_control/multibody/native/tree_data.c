@@ -146,7 +146,23 @@ INLINE void take_contacts(struct arena *arena, const struct tree_model *model, s
     TAKE(arena, d->impulse_hessian, nv * nv);
     TAKE(arena, d->impulse_room, model->impulse_room);
     TAKE(arena, d->impulse_change, k);
-    TAKE(arena, d->rate_response, rates * k);
+    TAKE(arena, d->near_rows, k * nv);
+    TAKE(arena, d->near_friction, 2 * (size_t)model->n_contacts);
+    TAKE(arena, d->far, own);
+    TAKE(arena, d->last_far, own);
+    TAKE(arena, d->opening, k);
+    struct contact_set near, *set;
+    double *part;
+    TAKE(arena, near.near, model->n_contacts);
+    TAKE(arena, near.contacts, model->n_contacts);
+    TAKE(arena, near.slips, model->n_slips);
+    TAKE(arena, near.impulses, k);
+    TAKE(arena, part, PART_ROOM(model->n_contacts));
+    near.part = (struct system *)part;
+    TAKE(arena, set, 1);
+    d->near = set;
+    if (arena->base) *set = near;
+    TAKE(arena, d->rate_response, rates * (k + LANES));
     TAKE(arena, d->rate_change, rates);
     TAKE(arena, d->free_right, first);
     TAKE(arena, d->free_column, first);
@@ -277,5 +293,6 @@ INTERNAL struct tree tree_at(double *const *a)
     d->u = a[U];
     d->p = a[P];
     take_all(&arena, &tree.model, d);
+    start_turns(&tree.model, d);
     return tree;
 }

@@ -38,8 +38,7 @@ struct tree_functions {
 struct tree_model {
     int n_bodies, nq, nv, n_free, n_forces, n_constraints, n_redundant, n_shared, n_wrenches,
         planar, n_springs, n_dampers, n_multi_dof, n_parameters, n_force_rates, n_impulses,
-        n_slips, n_contact_rates, n_contacts, impulse_room, n_wheel_rows, n_rolling,
-        n_wheel_rates;
+        n_slips, n_contact_rates, n_contacts, impulse_room, n_wheel_rows, n_rolling, n_wheel_rates;
     int n_rates; /* rates of all joints, with the mimic ones */
     double start_fraction, energy_at_rest;
     v4 gravity;
@@ -71,7 +70,8 @@ struct body {
     double torque_size, angular_size, linear_size, rate;
     double has_inertia, potential, spring_force_size;
     /* sizes of the terms of p and of the twist along the chain from the root */
-    double position_size, omega_size, velocity_size, unused[2];
+    double position_size, omega_size, velocity_size;
+    double cosine, sine; /* of the angle of its joint at the start of the step */
 };
 
 /* Newton's equation along one rate (T11, T14 to T16): the body moves by phi dz, the wrench on the
@@ -164,14 +164,18 @@ struct tree_data {
     double *basis, *dual, *basis_by_q; /* X, D X and (X^T p)_q at a node (T41) */
     double *basis_product, *end_state; /* D X (X^T p)_q; q1 with `momentum` */
     /* contacts (contacts.c, contact_columns.c); rows of their impulses are behind those of G0 */
-    double *impulse_response;        /* (k, nv + m): r_z^{-1} of these rows */
-    double *w, *w_y, *friction;      /* velocities, by the contact_rates; friction and bounds */
-    double *contact_G, *contact_b;   /* (k, k), (k): w = G x + b (T37) */
-    double *impulses, *impulse_room; /* memory of the impulse library */
-    double *impulse_change;          /* (k): of the impulses */
-    double *impulse_hessian;         /* (nv, nv): forces of the impulses by q */
-    double *rate_response;           /* (n_contact_rates, k): Y of the contact_rates */
-    double *rate_change;             /* (n_contact_rates): y0 of them */
+    double *impulse_response;          /* (k, nv + m): r_z^{-1} of these rows */
+    double *w, *w_y, *friction;        /* velocities, by the contact_rates; friction and bounds */
+    double *contact_G, *contact_b;     /* (k, k), (k): w = G x + b (T37) */
+    double *impulses, *impulse_room;   /* memory of the impulse library */
+    double *impulse_change;            /* (k): of the impulses */
+    double *near_rows, *near_friction; /* rows, and friction and bounds, of near contacts */
+    double *far, *last_far;            /* (k + slips): impulses and slip bounds of far contacts */
+    double *opening;                   /* (k): w of a body that does not move */
+    struct contact_set *near;
+    double *impulse_hessian; /* (nv, nv): forces of the impulses by q */
+    double *rate_response;   /* (n_contact_rates, k + LANES): Y of the contact_rates */
+    double *rate_change;     /* (n_contact_rates): y0 of them */
     double *free_right, *free_column, *guess; /* (n_free + m) each: the tree without impulses */
     double *free_inverse;                     /* (n_free + m, n_free + m): r_y^{-1} */
     double *by_impulses, *by_velocities;      /* rows of the contacts by x and psi, and by w */
@@ -310,12 +314,12 @@ INLINE struct twist unit_twist(const struct joint *j, const v4 *column)
     return (struct twist){rotates(j) ? axis : zero, slide == 0.0 ? zero : slide * axis};
 }
 
-/* Columns of the rotation and position of a frame become those after its scalar joint (T4). */
-INLINE void move_scalar(const struct joint *j, double q, v4 *column, v4 *p)
+/* Columns of the rotation and position of a frame become those after its scalar joint (T4), for
+ * a coordinate q, if that is an angle with cosine c and sine s. */
+INLINE void move_scalar(const struct joint *j, double q, double c, double s, v4 *column, v4 *p)
 {
     const double slide = slide_of(j);
     if (rotates(j)) {
-        const double c = cos(q), s = sin(q);
         const v4 x = column[0], y = column[1];
         column[0] = c * x + s * y;
         column[1] = c * y - s * x;

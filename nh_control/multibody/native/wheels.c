@@ -86,6 +86,7 @@ INTERNAL int project_momentum(const struct tree_model *model, const struct tree_
     struct tree_data node = node_of(data);
     node.q = x;
     node.rho = p;
+    start_turns(model, &node);
     call_at(&model->wheel_functions->rows, x, data->u, data->z, data->p,
             wheel_rows_of(model, data->G1), 0, 0);
     memset(data->trial, 0, sizeof(double) * (model->n_free + model->n_constraints));

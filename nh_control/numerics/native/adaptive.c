@@ -37,6 +37,43 @@ static double error_of(const struct equation *f, double *const *a)
     return first * (first / hypot(first, DAMPING * second));
 }
 
+/* The rate of x at tau(h f) . x, and the field there in f1. */
+static void rate_after(const struct equation *f, double *const *a, double h, double *rate)
+{
+    const double *const in[] = {a[X], a[F], a[U], a[P], &h};
+    double *const out[] = {a[F1], rate};
+    f->start.call(f->start.self, in, out);
+}
+
+/* The size of the first trial, from the sizes of x, of its rate (in ERRORS) and of the change of
+ * the rate [Hairer, Norsett, Wanner: Solving ODEs I, II.4]. */
+static double first_size(const struct equation *f, double *const *a)
+{
+    const double *const c = a[CONTROL], *const x = a[X], *const rate = a[ERRORS];
+    const double span = c[END] - c[TIME], longest = fmin(fabs(span), c[LARGEST]);
+    const double d0 = weighted(f, x, x, x, a[ATOL], c[RTOL]);
+    const double d1 = weighted(f, rate, x, x, a[ATOL], c[RTOL]);
+    /* An explicit Euler step of size h0 changes x by 1 % of its scale. */
+    const double h0 = fmin(d0 < 1e-5 || d1 < 1e-5 ? 1e-6 : 0.01 * d0 / d1, fabs(span));
+    rate_after(f, a, copysign(h0, span), a[X1]);
+    for (int i = 0; i < f->n_x; ++i) a[X1][i] -= rate[i];
+    /* The change of the rate by h0 is an estimate of x'': h1^(order + 1) most = 0.01. */
+    const double most = fmax(d1, weighted(f, a[X1], x, x, a[ATOL], c[RTOL]) / h0);
+    const double h1 = most <= 1e-15 ? fmax(1e-6, 1e-3 * h0) : pow(0.01 / most, f->exponent);
+    return fmin(fmin(100.0 * h0, h1), longest);
+}
+
+/* Prepare a run from x: the field there and, unless SIZE is positive, the size of the first trial.
+ * Returns the number of evaluations of the field. F must be zero. */
+int nh_adaptive_start(const struct equation *f, double *const *a)
+{
+    const int chosen = a[CONTROL][SIZE] > 0.0 || a[CONTROL][END] == a[CONTROL][TIME];
+    rate_after(f, a, 0.0, a[ERRORS]);
+    memcpy(a[F], a[F1], sizeof(double) * f->n_f);
+    if (!chosen) a[CONTROL][SIZE] = first_size(f, a);
+    return chosen ? 1 : 2;
+}
+
 /* One accepted step from (t, x): t, x1, f1, dense, the size of the next trial (S17); h is the
  * accepted step. */
 static int accepted_step(const struct equation *f, double *const *a, long long *counts, double *h)

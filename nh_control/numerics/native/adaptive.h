@@ -8,11 +8,11 @@
  * a point block by block, `blocks` the sizes of the blocks whose norms count.
  *
  * trial(x, f, u, p, h) -> x1, f1, errors, dense; point(x, dense, theta) -> y; events(t, x, u, p)
- * -> g. */
+ * -> g; start(x, f, u, p, h) -> the field and the rate of x at tau(h f) . x. */
 struct equation {
     int n_x, n_f, n_errors, n_dense, n_events, n_blocks;
     const int *blocks, *places;
     double exponent;
-    struct function trial, point, events;
+    struct function trial, point, events, start;
 };
 #endif

@@ -57,14 +57,20 @@ static void jordan_quotient(int n, const double *a, const double *b, double *out
 static void scaled_line(const struct cone *cone, double goal, struct cone_line *line)
 {
     const int n = cone->n;
+    line->goal = goal;
+    if (n == 1) {
+        line->D[0][0] = cone->v[0] / cone->u[0];
+        line->c[0] = goal / cone->u[0] - cone->v[0];
+        return;
+    }
     const double det_u = determinant(n, cone->u), det_v = determinant(n, cone->v);
+    const double root_u = sqrt(det_u), root_v = sqrt(det_v);
     double a[MOST], W[MOST][MOST], l[MOST], right[MOST] = {goal}, scaled[MOST], product = 1.0;
     /* the scaling point a with |a| = 1: (2 a a^T - J) u / |u| = v / |v| */
-    product += dot(n, cone->u, cone->v) / sqrt(det_u * det_v);
+    product += dot(n, cone->u, cone->v) / (root_u * root_v);
+    const double by = 1.0 / sqrt(2.0 * product), size = sqrt(root_v / root_u);
     for (int i = 0; i < n; ++i)
-        a[i] = (cone->v[i] / sqrt(det_v) + (i ? -1.0 : 1.0) * cone->u[i] / sqrt(det_u)) /
-               sqrt(2.0 * product);
-    const double size = sqrt(sqrt(det_v / det_u));
+        a[i] = by * (cone->v[i] / root_v + (i ? -1.0 : 1.0) * cone->u[i] / root_u);
     for (int i = 0; i < n; ++i)
         for (int j = 0; j < n; ++j)
             W[i][j] = size * (i && j ? (i == j) + a[i] * a[j] / (1.0 + a[0]) : a[i + j]);
@@ -74,30 +80,36 @@ static void scaled_line(const struct cone *cone, double goal, struct cone_line *
         line->c[i] = dot(n, W[i], scaled) - cone->v[i];
         for (int j = 0; j < n; ++j) line->D[i][j] = dot(n, W[i], W[j]); /* W is symmetric */
     }
-    line->goal = goal;
 }
 
-/* The linearization as it is (S22). */
+/* The linearization as it is (S22): D = Arw(u)^{-1} Arw(v), c = u^{-1} o (goal, 0) - v. */
 static void plain_line(const struct cone *cone, double goal, struct cone_line *line)
 {
     const int n = cone->n;
-    double right[MOST], column[MOST];
-    jordan_product(n, cone->u, cone->v, right);
-    for (int i = 0; i < n; ++i) right[i] = (i ? 0.0 : goal) - right[i];
-    jordan_quotient(n, cone->u, right, line->c);
-    for (int j = 0; j < n; ++j) {
-        double unit[MOST] = {0.0};
-        unit[j] = 1.0;
-        jordan_product(n, cone->v, unit, right);
-        jordan_quotient(n, cone->u, right, column);
-        for (int i = 0; i < n; ++i) line->D[i][j] = column[i];
-    }
+    const double *u = cone->u, *v = cone->v, beta = 1.0 / u[0];
     line->goal = goal;
+    if (n == 1) {
+        line->D[0][0] = v[0] * beta;
+        line->c[0] = goal * beta - v[0];
+        return;
+    }
+    const double det = 1.0 / determinant(n, u);
+    double right[MOST];
+    jordan_product(n, u, v, right);
+    for (int i = 0; i < n; ++i) right[i] = (i ? 0.0 : goal) - right[i];
+    line->c[0] = (u[0] * right[0] - dot(n - 1, u + 1, right + 1)) * det;
+    for (int i = 1; i < n; ++i) line->c[i] = (right[i] - line->c[0] * u[i]) * beta;
+    line->D[0][0] = (u[0] * v[0] - dot(n - 1, u + 1, v + 1)) * det;
+    for (int j = 1; j < n; ++j) line->D[0][j] = (u[0] * v[j] - u[j] * v[0]) * det;
+    for (int i = 1; i < n; ++i)
+        for (int j = 0; j < n; ++j)
+            line->D[i][j] = ((j ? (i == j) * v[0] : v[i]) - line->D[0][j] * u[i]) * beta;
 }
 
 /* The longest step t for which u + t du stays in the cone. */
 static double room(int n, const double *u, const double *du)
 {
+    if (n == 1) return du[0] < 0.0 ? -u[0] / du[0] : INFINITY;
     /* a t^2 + 2 b t + c = 0 on its boundary */
     const double a = du[0] * du[0] - dot(n - 1, du + 1, du + 1);
     const double b = u[0] * du[0] - dot(n - 1, u + 1, du + 1), c = determinant(n, u);

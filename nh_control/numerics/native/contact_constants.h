@@ -4,6 +4,10 @@
 
 #define CONE_FLOOR 1e-15 /* least (beta^2 - |g|^2) / beta^2 that round-off leaves */
 
+/* What is known of a contact problem's impulses: nothing, those of the last problem, or the
+ * velocities w_n of bodies that do not move, which are those of the last step. */
+enum guess { UNKNOWN, LAST_IMPULSES, STARTS_AT_GAPS };
+
 /* A contact problem. */
 #define CONTACT_ITERATIONS 100
 #define CONTACT_CLOSE 1e-4      /* relative distance from the path at which the iteration ends */
@@ -13,13 +17,19 @@
 #define CONTACT_LEAST 0.01      /* least opening velocity of a start, by the largest closing one */
 #define CONTACT_NEAR 100.0      /* multiple of kappa below which all products are near the path */
 #define CONTACT_BACK 0.95       /* part of the way to the boundary that a step takes */
+#define CONTACT_HELD 0.5        /* part of the closing velocity that impulses of gaps may leave */
+#define CONTACT_STILL 0.02      /* the same of bodies that hardly move */
 #define CONTACT_SHORT 0.2       /* step below which a guess is no good */
 
 /* Newton's method on the dynamics, with a contact problem in each iteration. */
 #define CONTACT_OUTER_ITERATIONS 30
-#define CONTACT_SETTLED 1e-10 /* relative change of the unknowns at which it ends */
-#define CONTACT_STALLED 1e-6  /* the same if the changes no longer shrink */
-#define CONTACT_CORRECTIONS 3 /* Newton's corrections, the last of which must be round-off */
+#define CONTACT_SETTLED 1e-10  /* relative change of the unknowns at which it ends */
+#define CONTACT_STALLED 1e-6   /* the same if the changes no longer shrink */
+#define CONTACT_QUADRATIC 1e-3 /* the same from which changes are foretold */
+#define CONTACT_FORETOLD 1e-11 /* the next change, foretold, at which one correction is left */
+#define CONTACT_ROUNDED 1e-17  /* and at which none is */
+#define CONTACT_FAR 1e6        /* energy of an opening velocity, by kappa, of a far contact */
+#define CONTACT_CORRECTIONS 3  /* Newton's corrections, the last of which must be round-off */
 
 /* The central path. */
 #define PATH_HIGHER 1e8    /* factor of the kappa at which it starts */

@@ -8,7 +8,7 @@
  * at the start of the step, but slips are taken at its middle and gaps at its end. With redundant
  * contacts, the contact problem of contact_start may therefore have no solution although the step
  * has one. Both are passed with kappa as a further unknown [allgower1990]: a step along the
- * tangent, then Newton's method orthogonal to it (S25). The sizes of the impulses among the
+ * tangent, then Newton's method orthogonal to it (S26). The sizes of the impulses among the
  * unknowns are the normal impulse and the bound of friction; divided by them, no step multiplies
  * an impulse by a large factor.
  *
@@ -113,7 +113,7 @@ static void impulse_sizes(struct path *path)
     for (int i = 0; i < N_IMPULSES; ++i) size[i] = fmax(size[i], PATH_SMALL * largest);
 }
 
-/* d of the bordered equations (S25) at z, s with the last row `row`: of the tangent, else of a
+/* d of the bordered equations (S26) at z, s with the last row `row`: of the tangent, else of a
  * correction; 1 where there is none. */
 static int path_direction(const struct path *path, const double *z, double s, const double *row,
                           int tangent, double *d, double *room)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cones.h"
+#include "elimination.h"
 #include "linear_algebra.h"
 
 /* Numbers that an array of n structs takes. */
@@ -18,7 +19,7 @@ _Static_assert(sizeof(struct cone_line) % sizeof(double) == 0, "cone_line");
 /* Numbers of room that a problem takes. */
 #define PROBLEM_ROOM                                                                              \
     (DOUBLES(cone, 2 * N_CONTACTS) + DOUBLES(cone_line, 2 * N_CONTACTS) + 4 * N_IMPULSES +        \
-     N_SLIPS + N_IMPULSES * N_IMPULSES)
+     N_SLIPS + N_IMPULSES * PADDED(N_IMPULSES))
 
 struct contact_problem {
     const struct system *system;
@@ -29,7 +30,7 @@ struct contact_problem {
 /* A guess, then the solution: x (N_IMPULSES), w (N_IMPULSES), psi (N_SLIPS). */
 struct impulses {
     double *x, *w, *psi;
-    int known;
+    enum guess known;
 };
 #define IMPULSES_ROOM (2 * N_IMPULSES + N_SLIPS)
 
@@ -73,6 +74,14 @@ static struct contact_problem problem_of(const struct system *system, const doub
                                     room};
 }
 
+/* The bound beta of the friction of contact i under impulses x. */
+static double friction_bound(const struct contact_problem *problem, const double *x, int i)
+{
+    const struct system *system = problem->system;
+    (void)system;
+    return BLOCKS[i].normal >= 0 ? problem->mu[i] * x[BLOCKS[i].normal] : problem->bound[i];
+}
+
 /* The pairs of all contacts; returns their number. */
 static int cones_of(const struct contact_problem *problem, const struct impulses *at,
                     struct cone *cones)
@@ -87,7 +96,7 @@ static int cones_of(const struct contact_problem *problem, const struct impulses
         struct cone *cone = &cones[count++];
         cone->contact = i;
         cone->n = k + 1;
-        cone->u[0] = normal >= 0 ? problem->mu[i] * at->x[normal] : problem->bound[i];
+        cone->u[0] = friction_bound(problem, at->x, i);
         cone->v[0] = at->psi[BLOCKS[i].psi];
         for (int j = 0; j < k; ++j) {
             cone->u[j + 1] = at->x[t + j];
@@ -176,41 +185,37 @@ static void velocity_change(const struct contact_problem *problem, const double 
     for (int i = 0; i < N_IMPULSES; ++i) dw[i] -= error[i];
 }
 
-/* Solution b (n) of a b = b; 1 where there is none. */
-FOR_EVERY_PROCESSOR
-static int solve_impulses(int n, double *restrict a, int *restrict pivots, double *restrict b)
-{
-    if (lu_factor(n, n, a, pivots)) return 1;
-    lu_solve(n, n, a, pivots, b);
-    return 0;
-}
-
 /* dx of (S23) with error = w - G x - b; 1 where there is none. */
 static int impulse_direction(const struct contact_problem *problem, int count,
                              const struct cone *cones, const struct cone_line *lines,
                              const double *error, double *dx, double *room)
 {
     const struct system *system = problem->system;
-    double *A = take(&room, N_IMPULSES * N_IMPULSES);
+    const int n = N_IMPULSES, length = PADDED(n);
+    double *A = take(&room, (size_t)n * length);
     (void)system;
-    memcpy(A, problem->G, sizeof(double) * N_IMPULSES * N_IMPULSES);
-    memcpy(dx, error, sizeof(double) * N_IMPULSES);
+    for (int i = 0; i < n; ++i) {
+        double *row = A + (size_t)length * i;
+        memset(row + length - WIDTH, 0, sizeof(double) * WIDTH);
+        memcpy(row, problem->G + (size_t)n * i, sizeof(double) * n);
+    }
+    memcpy(dx, error, sizeof(double) * n);
     for (int i = 0; i < count; ++i) {
         const int contact = cones[i].contact, normal = BLOCKS[contact].normal;
         const int t = BLOCKS[contact].tangent;
         if (cones[i].n == 1) {
-            A[N_IMPULSES * normal + normal] += lines[i].D[0][0];
+            A[(size_t)length * normal + normal] += lines[i].D[0][0];
             dx[normal] += lines[i].c[0];
             continue;
         }
         for (int j = 1; j < cones[i].n; ++j) {
-            double *row = A + (size_t)N_IMPULSES * (t + j - 1);
+            double *row = A + (size_t)length * (t + j - 1);
             dx[t + j - 1] += lines[i].c[j];
             for (int l = 1; l < cones[i].n; ++l) row[t + l - 1] += lines[i].D[j][l];
             if (normal >= 0) row[normal] += problem->mu[contact] * lines[i].D[j][0];
         }
     }
-    return equilibrate(N_IMPULSES, A, dx) || solve_impulses(N_IMPULSES, A, (int *)room, dx);
+    return eliminate(n, A, dx, room);
 }
 
 /* The longest step of all pairs along dx, dw, and the directions dpsi of the slip bounds, which
@@ -270,7 +275,7 @@ static void near_path(const struct contact_problem *problem, struct impulses *at
         const int n = BLOCKS[i].normal, t = BLOCKS[i].tangent, k = BLOCKS[i].k;
         if (n >= 0 && b[n] > 0.0) at->x[n] = height / at->w[n];
         if (!k) continue;
-        const double beta = n >= 0 ? problem->mu[i] * at->x[n] : problem->bound[i];
+        const double beta = friction_bound(problem, at->x, i);
         const double slip = sqrt(dot(k, b + t, b + t));
         at->psi[BLOCKS[i].psi] = larger(slip, larger(beta > 0.0 ? height / beta : 0.0, 1e-9));
     }
@@ -357,15 +362,53 @@ static int contact_iteration(const struct contact_problem *problem, int warm, st
     return 0;
 }
 
+/* A start with the impulses x_n = kappa / w_n that hold the gaps w_n open, as those of the last
+ * step did, and with friction that slides or sticks as it would with them; all pairs are on the
+ * central path. Room for v and w (N_IMPULSES). */
+static void start_at_gaps(const struct contact_problem *problem, struct impulses *at, double *v,
+                          double *w)
+{
+    const struct system *system = problem->system;
+    (void)system;
+    const double *b = problem->b, kappa = problem->kappa;
+    memset(at->x, 0, sizeof(double) * N_IMPULSES);
+    for (int i = 0; i < N_CONTACTS; ++i)
+        if (BLOCKS[i].normal >= 0) at->x[BLOCKS[i].normal] = kappa / at->w[BLOCKS[i].normal];
+    velocities_of(N_IMPULSES, problem->G, at->x, v);
+    for (int i = 0; i < N_IMPULSES; ++i) v[i] += b[i];
+    for (int i = 0; i < N_CONTACTS; ++i) {
+        const int t = BLOCKS[i].tangent, k = BLOCKS[i].k;
+        const double slip = k ? sqrt(dot(k, v + t, v + t)) : 0.0;
+        for (int j = t; j < t + k && slip > 0.0; ++j)
+            at->x[j] = -friction_bound(problem, at->x, i) * v[j] / slip;
+    }
+    velocities_of(N_IMPULSES, problem->G, at->x, w);
+    for (int i = 0; i < N_CONTACTS; ++i) {
+        const int t = BLOCKS[i].tangent, k = BLOCKS[i].k;
+        if (!k) continue;
+        const int slides = dot(k, v + t, w + t) + dot(k, v + t, b + t) > 0.0;
+        const double beta = friction_bound(problem, at->x, i), half = 0.5 * kappa / beta;
+        for (int j = t; j < t + k; ++j) at->w[j] = slides ? w[j] + b[j] : 0.0;
+        const double psi = half + sqrt(half * half + dot(k, at->w + t, at->w + t));
+        at->psi[BLOCKS[i].psi] = psi;
+        for (int j = t; j < t + k; ++j) at->x[j] = -beta * at->w[j] / psi;
+    }
+}
+
 /* Whether the problem has been solved: from the guess, from near the path, or from far inside. */
 static int find_impulses(const struct contact_problem *problem, struct impulses *at)
 {
-    if (at->known && contact_iteration(problem, 1, at)) return 1;
+    const int starts = at->known != UNKNOWN;
+    if (at->known == STARTS_AT_GAPS)
+        start_at_gaps(problem, at, iteration_room(problem).dx, iteration_room(problem).dw);
+    at->known = LAST_IMPULSES;
+    if (starts && contact_iteration(problem, 1, at)) return 1;
     near_path(problem, at);
-    at->known = contact_iteration(problem, 0, at);
-    if (at->known) return 1;
+    if (contact_iteration(problem, 0, at)) return 1;
     far_inside(problem, at);
-    return at->known = contact_iteration(problem, 0, at);
+    if (contact_iteration(problem, 0, at)) return 1;
+    at->known = UNKNOWN;
+    return 0;
 }
 
 /* Whether a solution was taken to round-off, by Newton's corrections (S22): each leaves its

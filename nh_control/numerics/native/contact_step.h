@@ -12,7 +12,7 @@
      N_IMPULSES * N_IMPULSES + N_IMPULSES + IMPULSES_ROOM + PROBLEM_ROOM + N_FIRST * N_FIRST +    \
      N_FIRST)
 
-/* The columns y (N_FIRST, 1 + N_IMPULSES) of dy = y_0 + y_x x (S24); 1 where r_y is singular. */
+/* The columns y (N_FIRST, 1 + N_IMPULSES) of dy = y_0 + y_x x (S25); 1 where r_y is singular. */
 static int free_motion(const struct system *system, const double *r, const double *r_z,
                        const double *x, double *y, double *room)
 {
@@ -31,7 +31,7 @@ static int free_motion(const struct system *system, const double *r, const doubl
     return 0;
 }
 
-/* G (N_IMPULSES, N_IMPULSES) and b (N_IMPULSES) of w + w_y dy (S24). */
+/* G (N_IMPULSES, N_IMPULSES) and b (N_IMPULSES) of w + w_y dy (S25). */
 static void linear_velocities(const struct system *system, const double *w, const double *w_y,
                               const double *y, double *G, double *b)
 {

@@ -49,10 +49,11 @@ enum start {
 };
 
 /* Constants of newton.py. */
-#define TARGET 3.552713678800501e-15
+#define TOLERANCE 3.552713678800501e-15
 #define ACCEPT 1e-10
 #define LEAST 1e-300
 #define REFRESH 0.15
+#define CLOSE 0.001
 #define MAX_ITERATIONS 25
 #define MAX_HALVINGS 12
 #define MAX_RATIO 3.0

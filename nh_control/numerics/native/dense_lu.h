@@ -94,12 +94,12 @@ LU_INLINE void lu_solve(int n, int rank, const double *restrict factors,
                         const int *restrict pivots, double *restrict b)
 {
     lu_exchange(n, pivots, 0, b);
-    for (int i = 1; i < rank; ++i)
-        for (int k = 0; k < i; ++k) b[i] -= factors[(size_t)n * i + k] * b[k];
+    for (int k = 0; k < rank; ++k) /* by columns: the next b[k] does not wait for a sum */
+        for (int i = k + 1; i < rank; ++i) b[i] -= factors[(size_t)n * i + k] * b[k];
     for (int i = rank; i < n; ++i) b[i] = 0.0;
-    for (int i = rank - 1; i >= 0; --i) {
-        for (int k = i + 1; k < rank; ++k) b[i] -= factors[(size_t)n * i + k] * b[k];
-        b[i] /= factors[(size_t)n * i + i];
+    for (int k = rank - 1; k >= 0; --k) { /* nor for a division */
+        b[k] *= 1.0 / factors[(size_t)n * k + k];
+        for (int i = 0; i < k; ++i) b[i] -= factors[(size_t)n * i + k] * b[k];
     }
     if (rank < n) lu_exchange(n, pivots + n, 1, b);
 }

@@ -5,6 +5,9 @@
 
 #include "contact_path.h"
 
+_Static_assert(sizeof(struct system) <= 32 * sizeof(double), "part");
+_Static_assert(sizeof(struct block) == 2 * sizeof(double), "blocks of a part");
+
 /* Numbers of room that the equations of a step with its contacts take. */
 #define EQUATIONS_ROOM(n_tangents, n_rates)                                                       \
     (N_IMPULSES + N_IMPULSES * (n_rates) + 2 * N_CONTACTS + N_IMPULSES * (n_tangents) +           \
@@ -23,7 +26,7 @@ long long nh_impulse_room(const struct system *system, int n_tangents, int n_rat
 static struct impulses kept_impulses(const struct system *system, double *kept)
 {
     double *psi = kept + 2 * N_IMPULSES;
-    return (struct impulses){kept, kept + N_IMPULSES, psi, psi[N_SLIPS + 1] != 0.0};
+    return (struct impulses){kept, kept + N_IMPULSES, psi, (enum guess)psi[N_SLIPS + 1]};
 }
 
 /* Solves w = G x + b with friction and bounds (2, N_CONTACTS), from the impulses `kept` where they
@@ -49,6 +52,68 @@ int nh_settle_impulses(const struct system *system, const double *G, const doubl
 
 /* Whether a solution lies on the central path, as `is_inside`. */
 int nh_is_inside(const struct system *system, const double *z) { return is_inside(system, z); }
+
+/* Contacts join a set that open by less than `speed` (m/s), and those without a normal or without
+ * friction to divide by; returns whether there are any new ones. */
+int nh_add_near(const struct system *system, const double *w, const double *coefficients,
+                double speed, struct contact_set *set)
+{
+    struct system *part = set->part;
+    struct block *blocks = (struct block *)(part + 1);
+    int added = 0, rows = 0, slips = 0, count = 0;
+    for (int i = 0; i < N_CONTACTS; ++i) {
+        const int n = BLOCKS[i].normal;
+        const int is_far = n >= 0 && w[n] >= speed && (!BLOCKS[i].k || coefficients[i] > 0.0);
+        added |= !is_far && !set->near[i];
+        set->near[i] |= !is_far;
+    }
+    for (int i = 0; i < N_CONTACTS; ++i) {
+        const int k = BLOCKS[i].k,
+                  first = BLOCKS[i].normal >= 0 ? BLOCKS[i].normal : BLOCKS[i].tangent;
+        const int size = (BLOCKS[i].normal >= 0) + k;
+        if (!set->near[i]) continue;
+        blocks[count] = (struct block){BLOCKS[i].normal >= 0 ? rows : -1,
+                                       rows + (BLOCKS[i].normal >= 0), k, k ? slips : -1};
+        set->contacts[count++] = i;
+        for (int j = 0; j < size; ++j) set->impulses[rows++] = first + j;
+        if (k) set->slips[slips++] = BLOCKS[i].psi;
+    }
+    *part = *system;
+    part->blocks = blocks;
+    part->n_impulses = set->n_impulses = rows;
+    part->n_slips = set->n_slips = slips;
+    part->n_contacts = set->n_contacts = count;
+    return added;
+}
+
+/* Normal impulses x (N_IMPULSES) that hold gaps open by velocities w; 0 where one is closed. */
+int nh_gap_impulses(const struct system *system, const double *w, double kappa, double *x)
+{
+    memset(x, 0, sizeof(double) * N_IMPULSES);
+    for (int i = 0; i < N_CONTACTS; ++i) {
+        const int n = BLOCKS[i].normal;
+        if (n >= 0 && !(w[n] > 0.0)) return 0;
+        if (n >= 0) x[n] = kappa / w[n];
+    }
+    return 1;
+}
+
+/* Impulses x (N_IMPULSES) and slip bounds psi (N_SLIPS) of contacts that are not near, which solve
+ * (S18) at their velocities w (S24). */
+void nh_far_impulses(const struct system *system, const int *near, const double *w,
+                     const double *coefficients, double kappa, double *x, double *psi)
+{
+    for (int i = 0; i < N_CONTACTS; ++i) {
+        const int n = BLOCKS[i].normal, t = BLOCKS[i].tangent, k = BLOCKS[i].k;
+        if (near[i]) continue;
+        x[n] = kappa / w[n];
+        if (!k) continue;
+        const double half = 0.5 * w[n] / coefficients[i];
+        const double bound = half + sqrt(half * half + dot(k, w + t, w + t));
+        for (int j = t; j < t + k; ++j) x[j] = -coefficients[i] * x[n] * w[j] / bound;
+        psi[BLOCKS[i].psi] = bound;
+    }
+}
 
 /* Derivatives of the rows of (S18), in the order of (x, psi), at x with psi behind it: by these
  * unknowns (n, n) and by w (n, N_IMPULSES), n = N_IMPULSES + N_SLIPS. */

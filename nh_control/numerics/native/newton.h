@@ -120,8 +120,8 @@ NEWTON_INLINE int newton_iteration(const struct newton *it, const struct newton_
         }
         /* a first rate is between two sizes of the terms and foretells nothing */
         const int settled = exact && error > 0.25 * least,
-                  foretold = iteration && error * rate <= 0.01 * TARGET,
-                  converged = error <= TARGET || (error <= ACCEPT && (settled || foretold));
+                  foretold = iteration && error * rate <= 0.01 * TOLERANCE,
+                  converged = error <= TOLERANCE || (error <= ACCEPT && (settled || foretold));
         if (!converged && iteration >= MAX_ITERATIONS && error > ACCEPT) break;
         if (!converged && !fresh && (singular || call->factors_pay(it, error, rate))) {
             call->jacobian(it, SLOW, z);
@@ -144,10 +144,11 @@ NEWTON_INLINE int newton_iteration(const struct newton *it, const struct newton_
         }
         if (patient) memcpy(it->start, it->r, sizeof(double) * n);
         /* the longest of the halved steps that shrinks the residual */
-        double t = 1.0, next = error;
+        double t = 1.0, taken = 1.0, next = error;
         int accepted = 0, renewed = 0;
         for (int halvings = 0; halvings <= (fresh ? MAX_HALVINGS : 0) && !accepted;
              ++halvings, t *= 0.5) {
+            taken = t;
             for (int i = 0; i < n; ++i) it->trial[i] = z[i] + t * it->dz[i];
             call->residual(it, iteration, it->trial);
             next = relative_error(n, it->r, it->size);
@@ -165,12 +166,14 @@ NEWTON_INLINE int newton_iteration(const struct newton *it, const struct newton_
             error = next;
             break;
         }
-        memcpy(z, it->trial, sizeof(double) * n);
+        for (int i = 0; i < n; ++i) z[i] += taken * it->dz[i]; /* the trial */
         exact = fresh;
         fresh = renewed;
         if (renewed) singular = call->factor(it);
-        call->sizes(it, z, it->size);
-        next = relative_error(n, it->r, it->size);
+        if (renewed || error > CLOSE) {
+            call->sizes(it, z, it->size);
+            next = relative_error(n, it->r, it->size);
+        }
         rate = next / fmax(error, LEAST);
         error = next;
     }

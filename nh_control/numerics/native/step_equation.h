@@ -80,12 +80,11 @@ NEWTON_INLINE void step_solve(const struct newton *it, const double *r, double *
     substitute(system, step->factors, step->pivots, y);
 }
 
-/* New factors pay where old ones shrink the error by less than REFRESH. */
+/* New factors cost no more than three iterations with old ones. */
 NEWTON_INLINE int step_factors_pay(const struct newton *it, double error, double rate)
 {
     (void)it;
-    (void)error;
-    return rate > REFRESH;
+    return error * (rate * rate * rate) > TOLERANCE;
 }
 
 /* Drops rows of round-off: among the rows dropped before, and the rows that a step t dz with new
@@ -119,7 +118,7 @@ SELDOM static void step_drop_round_off(const struct newton *it, enum newton_caus
         if (!isfinite(terms[i])) terms[i] = 0.0;
         if (isfinite(added[i]) && terms[i] < added[i]) terms[i] = added[i];
         const int drops = (step->dropped[i] > 0.0 || fabs(it->r[i]) > stuck) &&
-                          fabs(it->r[i]) <= TARGET * terms[i];
+                          fabs(it->r[i]) <= TOLERANCE * terms[i];
         step->dropped[i] = drops ? terms[i] : 0.0;
         if (it->size[i] < step->dropped[i]) it->size[i] = step->dropped[i];
     }

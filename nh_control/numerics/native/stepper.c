@@ -9,11 +9,11 @@
 #include "definitions.h"
 
 /* z becomes a guess of the n unknowns of substep i from those of the two before it, `last` and
- * then `before`, as mean velocities at the middles of their times (S10). */
+ * then `before` (S10). */
 static void guess(long long n, long long i, const double *f, const double *last,
                   const double *before, double *z)
 {
-    const double ratio = i > 1 ? (f[i] + f[i - 1]) / (f[i - 1] + f[i - 2]) : 0.0;
+    const double ratio = substep_ratio(i, f);
     for (long long k = 0; k < n; ++k)
         z[k] = fabs(ratio) <= MAX_RATIO ? last[k] + ratio * (last[k] - before[k]) : last[k];
 }

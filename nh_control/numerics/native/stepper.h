@@ -15,5 +15,12 @@ struct stepper {
     long long n, nx, nu, nz, nq, n_prescribed;
 };
 
+/* The extrapolation to the unknowns of substep i from those of the two before it, as mean
+ * velocities at the middles of their times, in units of the time between these two (S10). */
+static inline double substep_ratio(long long i, const double *f)
+{
+    return i > 1 ? (f[i] + f[i - 1]) / (f[i - 1] + f[i - 2]) : 0.0;
+}
+
 int nh_substeps(const struct stepper *s);
 #endif

@@ -1,1 +1,1 @@
-"""Messages and their conversions: the only place that reads or fills a message's fields."""
+"""Messages and their conversions. Only this subpackage reads or writes message fields."""

@@ -1,8 +1,8 @@
-"""Messages of a control loop as bytes of CDR, the form in which they travel.
+"""Control-loop messages as CDR bytes, the form in which the middleware sends them.
 
-rclpy takes 10 to 110 us to convert such a message to bytes or back. From one step to the next only
-times and numbers change; names, frames and lengths stay. A `Template` has the message serialized
-by rclpy once, and then writes and reads the numbers in their places.
+rclpy takes 10 to 110 us to convert such a message to bytes or back. Between steps, only times and
+numbers change, while names, frames and lengths stay the same. Therefore a `Template` lets rclpy
+serialize the message once, and then writes and reads the numbers at their positions.
 """
 
 from __future__ import annotations
@@ -21,23 +21,25 @@ from nh_control.loop.reports import Refusal
 from nh_control.ros.messages.conversions import ConversionError
 
 HEADER = 4
-"""Bytes before the first value: two for version and byte order, two for options, which are not
-used here.
+"""Number of bytes before the first value: two for the version and the byte order, and two for
+options, which are not used here.
 """
 CDR = (b"\0\0", b"\0\1")
-"""The version with the layout of `_Layout`, for both byte orders."""
+"""Encoding versions with the layout that `_Layout` describes, for both byte orders."""
 LETTERS = {"double": "d", "int32": "i", "uint32": "I"}
-"""Numbers that may change, with their letters in `struct`; they are aligned to their sizes."""
+"""Types of numbers that may change, with their letters in `struct`. Each number is aligned to its
+size.
+"""
 _STAMP = struct.Struct("=iI")
 
 
 class Template:
-    """The bytes of a `message` with the present values of its numbers.
+    """The bytes of a `message` with the current values of its numbers.
 
-    Doubles, integers and sequences of doubles may change, also in contained messages, as long as
-    these remain the same objects. Everything else is constant: strings, lengths, and arrays of
-    fixed length, such as covariances. Raises TypeError for a message with a field of another kind,
-    and ValueError if ROS serializes differently.
+    Doubles, integers and sequences of doubles may change, even in nested messages, as long as the
+    nested messages remain the same objects. Everything else is constant: strings, lengths, and
+    fixed-length arrays such as covariances. Raises TypeError for a message with a field of another
+    type, and ValueError if ROS uses another serialization.
     """
 
     def __init__(self, message: Any):
@@ -45,34 +47,37 @@ class Template:
         layout = _Layout(message)
         self._runs = layout.runs
         self._bytes, mask = bytearray(HEADER + layout.end), bytearray(HEADER + layout.end)
-        serialized = serialize_message(message)  # between its values, and at its end, is anything
+        serialized = serialize_message(message)
+        # other middlewares may use another encoding or alignment
         if serialized[:2] not in CDR:
             raise ValueError(
                 f"expected a message serialized as CDR, its header 0000 or 0001; got "
                 f"{serialized[:2].hex()}; use RMW_IMPLEMENTATION=rmw_fastrtps_cpp"
             )
+        # the mask excludes numbers, which change, and padding, whose bytes are arbitrary
         for part in layout.fixed:
             self._bytes[part] = serialized[part]
             mask[part] = b"\xff" * (part.stop - part.start)
         self._mask, self._fixed = (int.from_bytes(part, "little") for part in (mask, self._bytes))
 
     def encode(self) -> bytes:
-        """The message's bytes; raises struct.error if the length of a sequence has changed."""
+        """The message's bytes. Raises struct.error if the length of a sequence has changed."""
         for run in self._runs:
             run.format.pack_into(self._bytes, run.start, *run.get())
         return bytes(self._bytes)
 
     def fits(self, data: bytes) -> bool:
-        """Whether bytes are this message's, except for its numbers and further bytes
-        at the end.
+        """Whether the bytes equal those of this message, apart from its numbers, its padding and
+        any bytes after its end.
         """
-        own = data[: len(self._bytes)]
-        complete = len(own) == len(self._bytes)
-        return complete and int.from_bytes(own, "little") & self._mask == self._fixed
+        head = data[: len(self._bytes)]
+        complete = len(head) == len(self._bytes)
+        return complete and int.from_bytes(head, "little") & self._mask == self._fixed
 
     def decode(self, data: bytes) -> Any:
-        """The message of bytes: `message` itself with their numbers if they fit, otherwise a new
-        one by rclpy; raises ConversionError for bytes that are no such message.
+        """The message in the bytes: `message` itself with the numbers in `data` if the bytes fit,
+        otherwise a new message from rclpy. Raises ConversionError if the bytes are not a message
+        of its type.
         """
         if not self.fits(data):
             return deserialized(data, type(self.message))
@@ -82,7 +87,7 @@ class Template:
 
 
 def header_stamp(data: bytes) -> int:
-    """Stamp in ns in the bytes of a message that begins with a header, of this machine's byte
+    """Stamp (ns) of a message that begins with a header, from its bytes in this machine's byte
     order.
     """
     seconds, nanoseconds = _STAMP.unpack_from(data, HEADER)
@@ -90,16 +95,16 @@ def header_stamp(data: bytes) -> int:
 
 
 def deserialized(data: bytes, message_type: type) -> Any:
-    """The message of this type in bytes; raises ConversionError for other bytes."""
+    """The message of the given type in the bytes. Raises ConversionError for other bytes."""
     try:
         return deserialize_message(data, message_type)
     except rclpy_implementation.RMWError as reason:
-        text = f"{len(data)} bytes that are no {message_type.__name__}"
+        text = f"{len(data)} bytes that are not a {message_type.__name__}"
         raise ConversionError(Refusal.LENGTH, text) from reason
 
 
 class _Scalars:
-    """Consecutive scalar fields without a gap."""
+    """Consecutive scalar fields without padding between them."""
 
     def __init__(self, start: int):
         self.start, self._letters = start, ""
@@ -107,7 +112,7 @@ class _Scalars:
         self._names: list[str] = []
 
     def add(self, letter: str, owner: Any, name: str) -> None:
-        """Add the next field, with a name, of `owner`."""
+        """Add the field `name` of `owner` at the end."""
         self._letters += letter
         self._owners.append(owner)
         self._names.append(name)
@@ -140,12 +145,12 @@ class _Doubles:
         self.format = struct.Struct(f"={len(self.get())}d")
 
     def get(self) -> Sequence[float]:
-        """The numbers of the sequence."""
+        """The numbers in the sequence."""
         values: Sequence[float] = getattr(self._owner, self._name)
         return values
 
     def set(self, values: Sequence[float]) -> None:
-        """Set the numbers; there must be as many."""
+        """Set the numbers, whose count must not change."""
         setattr(self._owner, self._name, array("d", values))
 
 
@@ -154,8 +159,8 @@ _Run: TypeAlias = _Scalars | _Doubles
 
 class _Layout:
     """The positions of a message's values: `runs` of numbers, and slices of `fixed` bytes. Every
-    value is aligned to its size, counted from the header's end; strings and sequences begin with
-    their lengths.
+    value is aligned to its size relative to the end of the header. Strings and sequences begin
+    with their lengths.
     """
 
     def __init__(self, message: Any):
@@ -168,6 +173,7 @@ class _Layout:
         if not hasattr(message, "get_fields_and_field_types"):
             known = ", ".join(LETTERS)
             raise TypeError(f"expected fields of {known}, texts or messages; got {kind}")
+        # fields are serialized in the order of the message definition
         for name, field in message.get_fields_and_field_types().items():
             self._add(message, name, field)
 
@@ -188,6 +194,7 @@ class _Layout:
     def _add_number(self, letter: str, owner: Any, name: str) -> None:
         start = self._place(struct.calcsize("=" + letter))
         run = self.runs[-1] if self.runs else None
+        # padding ends a run, because `struct` would not skip it
         if not isinstance(run, _Scalars) or run.end != start:
             run = _Scalars(start)
             self.runs.append(run)
@@ -207,6 +214,7 @@ class _Layout:
 
     def _add_text(self, text: str) -> None:
         self._fix(4)
+        # the length includes the terminating zero
         self._fix(1, len(text.encode()) + 1)
 
     def _fix(self, size: int, count: int = 1) -> None:
@@ -214,7 +222,9 @@ class _Layout:
         self.fixed.append(slice(start, start + size * count))
 
     def _place(self, size: int, count: int = 1) -> int:
-        """The position of a number of values of a size."""
-        start = self.end + -self.end % size
+        """Reserve aligned bytes for `count` values of the given size, and return their
+        position.
+        """
+        start = self.end + -self.end % size  # next multiple of the size
         self.end = start + size * count
         return HEADER + start

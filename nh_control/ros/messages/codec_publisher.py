@@ -1,4 +1,4 @@
-"""Publishers of configurations and velocities in the messages of their codecs."""
+"""Publishers of configurations and velocities, in the codecs' messages."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from rclpy.publisher import Publisher
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.cdr import Template
 from nh_control.ros.messages.state_codecs import Codec
+from nh_control.ros.runtime.subscribers import LateSubscribers
 
 
 class CodecPublisher:
-    """Publishes states on `prefix + <topic of the codec>` if there are subscribers; `unsent`
-    messages are kept for subscribers that acknowledge slowly.
+    """Publishes states on `prefix + <the codec's topic>` if there are subscribers. The queue keeps
+    up to `unsent` messages for subscribers that acknowledge slowly.
     """
 
     def __init__(self, node: Node, codecs: Sequence[Codec], prefix: str, unsent: int):
@@ -24,15 +25,22 @@ class CodecPublisher:
             node.create_publisher(codec.message_type, prefix + codec.topic, unsent)
             for codec in codecs
         ]
+        self._subscribers = LateSubscribers(self.publishers)
 
     @property
     def has_subscribers(self) -> bool:
         """Whether any of the topics has a subscriber."""
-        return any(publisher.get_subscription_count() for publisher in self.publishers)
+        return any(self._subscribers.recent())
 
-    def publish(self, q: Sequence[float], v: Sequence[float], stamp: int) -> None:
-        """Publish configuration q (nq) and velocity v (nw) with a stamp in ns."""
+    def publish(
+        self,
+        q: Sequence[float],
+        v: Sequence[float],
+        stamp: int,
+        efforts: Sequence[float] = (),
+    ) -> None:
+        """Publish configuration q (nq), velocity v (nw) and joint efforts with a stamp in ns."""
         for codec, template, publisher in zip(self._codecs, self._templates, self.publishers):
-            codec.write(q, v)
+            codec.write(q, v, efforts)
             conversions.set_time(codec.message.header.stamp, stamp)
             publisher.publish(template.encode())

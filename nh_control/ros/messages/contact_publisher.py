@@ -1,4 +1,4 @@
-"""Publishes the forces of a plant's contacts on their topics, and reports them."""
+"""Publishers and reports of a plant's contact forces."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ QUEUE = 10
 
 
 class ContactPublisher(ContactMonitor):
-    """Publishes the force (N) of every contact with a position in the last substep before a state,
-    with the state's stamp, in the axes of the scenario's parent frame, and monitors all contacts.
-    `stamp(k)` is the stamp of step k in ns; frames begin with `prefix`.
+    """Publishes the force (N) of every contact that has a position, and monitors all contacts. The
+    force is that of the last substep before a state. It is published in the axes of the scenario's
+    parent frame, with the state's stamp. `stamp(k)` is the stamp of step k in ns, and frame names
+    begin with `prefix`.
     """
 
     def __init__(
@@ -43,18 +44,20 @@ class ContactPublisher(ContactMonitor):
 
     @property
     def publishers(self) -> list[Publisher]:
-        """The publishers of all contacts."""
+        """The publishers for all contacts."""
         return list(self._publishers.values())
 
     def publish(self) -> None:
-        """Publish the forces of the plant's last step, once."""
+        """Publish the forces from the plant's last step, once."""
         plant, message = self._plant, self._message
+        # a repeated state has the same forces
         if plant.step == self._step:
             return
         self._step, contacts = plant.step, plant.contacts
         self.observe(contacts)
         conversions.set_time(message.header.stamp, self._stamp(plant.step))
         for name, publisher in self._publishers.items():
+            # subscribers would have to check forces that are not finite
             if name in contacts and np.isfinite(contacts[name].force).all():
                 conversions.set_xyz(message.wrench.force, contacts[name].force.tolist())
                 publisher.publish(message)

@@ -1,14 +1,14 @@
-"""Conversion of messages from and to plain numbers: commands, vectors, quaternions, time.
+"""Conversion between messages and plain numbers: commands, vectors, quaternions and times.
 
-The package and transforms3d order quaternions (w, x, y, z), ROS orders them (x, y, z, w); only
-this file converts.
+Quaternions are ordered (w, x, y, z) in this package and in transforms3d, and (x, y, z, w) in ROS.
+Only this file converts between the two.
 """
 
 from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -20,11 +20,13 @@ from nh_control.loop.reports import Refusal, Unusable
 from nh_control.numerics.expressions import Vector
 
 UNIT = 1e-2
-"""Largest deviation from 1 of the norm of a quaternion that is accepted and normalized."""
+"""Maximum deviation of a quaternion's norm from 1. Within this limit, a quaternion is
+normalized.
+"""
 
 
 class ConversionError(Unusable):
-    """A message lacks entries that are needed, or has unusable ones."""
+    """A message that lacks required entries or has unusable entries."""
 
 
 def nanoseconds(stamp: Time) -> int:
@@ -38,7 +40,7 @@ def set_time(stamp: Time, time_ns: int) -> None:
 
 
 def xyz(message: Vector3 | Point) -> np.ndarray:
-    """Numbers (3) of a Vector3 or Point."""
+    """Components (3) of a Vector3 or Point."""
     return np.array([message.x, message.y, message.z])
 
 
@@ -48,50 +50,79 @@ def set_xyz(message: Vector3 | Point, values: Sequence[float]) -> None:
 
 
 def wxyz(message: Quaternion) -> np.ndarray:
-    """Quaternion (4), ordered wxyz, of a message, as it is."""
+    """Quaternion (4) from a message, ordered wxyz, without normalization."""
     return np.array([message.w, message.x, message.y, message.z])
 
 
 def set_wxyz(message: Quaternion, values: Sequence[float]) -> None:
-    """Write a quaternion (4), four floats ordered wxyz."""
+    """Write a quaternion (4) of floats, ordered wxyz."""
     message.w, message.x, message.y, message.z = values
 
 
 def unit_wxyz(message: Quaternion, what: str) -> np.ndarray:
-    """The `unit` quaternion (4), ordered wxyz, of a message."""
+    """Unit quaternion (4) from a message, ordered wxyz (see `unit`)."""
     return unit(wxyz(message), what)
 
 
 def unit(wxyz: Vector, what: str) -> np.ndarray:
-    """Unit quaternion (4) of one whose norm may be off by UNIT; raises ConversionError, naming
-    `what` it orients, otherwise.
+    """Normalize a quaternion (4). Raises ConversionError if its norm differs from 1 by more than
+    UNIT. The message names `what` the quaternion orients.
     """
-    values = np.asarray(wxyz)
-    norm = math.sqrt(values @ values)
+    # the comparison is also false if the norm is NaN
+    norm = math.hypot(*wxyz)
     if not abs(norm - 1) <= UNIT:
         raise ConversionError(
             Refusal.ORIENTATION,
-            f"orientation of {what} is no unit quaternion, its norm is {norm:.3g}",
+            f"orientation of {what} is not a unit quaternion; its norm is {norm:.3g}",
         )
-    return values / norm
+    return np.asarray(wxyz) / norm
 
 
 def command_message(inputs: Sequence[str]) -> JointState:
-    """A command message to `write_command` into."""
+    """A command message for `write_command`."""
     return JointState(name=list(inputs), effort=array("d", bytes(8 * len(inputs))))
 
 
 def write_command(message: JointState, values: Vector, stamp_ns: int) -> None:
-    """Write efforts (nu) that answer the state stamped `stamp_ns`."""
+    """Write the efforts (nu) that answer the state with the stamp `stamp_ns`."""
     set_time(message.header.stamp, stamp_ns)
     for i, value in enumerate(values):
         message.effort[i] = value
 
 
-def read_command(
-    message: JointState, interface: str = "effort"
-) -> tuple[list[str], tuple[float, ...], int]:
-    """Names, efforts (or positions or velocities) and stamp (ns) of a command; the command
-    validator checks them.
+def read_command(message: JointState) -> tuple[list[str], Sequence[float], int]:
+    """Names, efforts and stamp (ns) of a command. The command validator checks them."""
+    return message.name, tuple(message.effort), nanoseconds(message.header.stamp)
+
+
+def read_targets(
+    message: JointState, kinds: Mapping[str, str]
+) -> tuple[list[str], Sequence[float], Sequence[float], int]:
+    """Names, targets, rates of the targets, and stamp (ns) of a command. `kinds` gives the kind of
+    each joint's target, position or velocity. Values that the message does not contain are NaN. If
+    the lengths are wrong, no targets are returned.
+
+    The fields `position` and `velocity` each contain values for all names, for the names in
+    `kinds`, or for the names whose kind is that field.
     """
-    return message.name, tuple(getattr(message, interface)), nanoseconds(message.header.stamp)
+    names, fields = message.name, dict[str, dict[str, float]]()
+    for kind in ("position", "velocity"):
+        values = getattr(message, kind)
+        chosen = (
+            names,
+            [name for name in names if name in kinds],
+            [name for name in names if kinds.get(name) == kind],
+        )
+        # the length of the field decides which names its values belong to
+        fitting = next((group for group in chosen if len(group) == len(values)), [])
+        fields[kind] = dict(zip(fitting, values))
+    present = {name for name, kind in kinds.items() if name in fields[kind]}
+    # the field for the joint's kind contains its target
+    targets = [fields[kinds[n]].get(n, math.nan) if n in kinds else math.nan for n in names]
+    # the velocity of a position target is its rate
+    rates = [
+        fields["velocity"].get(n, math.nan) if kinds.get(n) == "position" else math.nan
+        for n in names
+    ]
+    complete = present.issuperset(kinds.keys() & names)
+    return names, targets if complete else [], rates, nanoseconds(message.header.stamp)

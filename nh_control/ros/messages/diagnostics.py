@@ -1,4 +1,4 @@
-"""Diagnostics: a status of readable key-value pairs on /diagnostics."""
+"""A node's diagnostics: a status with readable key-value pairs on /diagnostics."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ _LEVELS = {
 
 class Diagnostics:
     """Publishes the node's `report()` every second of wall time, in the inbox's thread, as the
-    status `<node>: <what>` of the hardware `hardware_id`. Publishers that the inbox does not hear,
-    by their type or quality of service, and the `warnings()`, are added, and logged once.
+    status `<node>: <what>` with the given `hardware_id`. The status also contains the
+    `warnings()`, and a warning for each publisher that the inbox cannot receive because of its
+    type or quality of service. Each warning is logged once.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Diagnostics:
         self.publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
         name = node.get_fully_qualified_name().strip("/")
         self._status = DiagnosticStatus(name=f"{name}: {what}", hardware_id=hardware_id)
+        # use wall time, because simulation time may stop but diagnostics must not
         self._timer = node.create_timer(
             1.0,
             lambda: inbox.post(self.publish),
@@ -46,10 +48,11 @@ class Diagnostics:
         )
 
     def publish(self) -> None:
-        """Publish the present report, floats with 6 digits, and the errors of callbacks."""
+        """Publish the current report, with floats to 6 digits, and the error counts."""
         report = self._inbox.errors.with_counts(self.report())
         warnings = self._warnings()
         self._log_first(report.news)
+        # warnings do not hide an error
         level = "warn" if warnings and report.level == "ok" else report.level
         self._status.level = _LEVELS[level]
         self._status.message = "; ".join([report.message, *warnings])
@@ -63,7 +66,8 @@ class Diagnostics:
     def _warnings(self) -> list[str]:
         texts = self._more_warnings() + self._inbox.mistyped_publishers()
         texts += [
-            f"{topic} of {', '.join(nodes)} is not heard: its quality of service is incompatible"
+            f"{topic} of {', '.join(nodes)} is not received: its quality of service is "
+            f"incompatible"
             for topic, nodes in self._inbox.incompatible_publishers().items()
         ]
         for text in texts:
@@ -76,7 +80,7 @@ class Diagnostics:
         for kind, text in news.items():
             if kind not in self._known:
                 self._known.add(kind)
-                more = "more of the kind are counted in /diagnostics"
+                more = "later ones of this kind are only counted, in /diagnostics"
                 self._node.get_logger().warning(f"{kind}: {text}; {more}")
 
 

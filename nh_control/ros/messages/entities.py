@@ -1,4 +1,4 @@
-"""The bodies of a scenario, one by one: their poses, and a state in which one of them is moved."""
+"""The bodies of a scenario: the pose and twist of each body, and states with a new pose."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from nh_control.ros.messages.state_codecs import BodyCodec, PlanarCodec, codecs
 from nh_control.scenarios import Scenario
 
 FLAT = 1e-6
-"""Largest distance (m, rad) of a planar body's pose from its plane."""
+"""Maximum distance (m, rad) of a planar body's pose from its plane."""
 
 
 class Entities:
-    """Bodies of the plant `dsys` with its physical `parameters`. Their frames begin with `prefix`,
-    their names do not.
+    """Bodies of the plant `dsys` with its physical `parameters`. The names of their frames begin
+    with `prefix`, but the names of the bodies do not.
     """
 
     def __init__(self, scenario: Scenario, dsys: DiscreteSystem, parameters: Any, prefix: str):
+        # only bodies are entities, because joints have no pose
         self._codecs = [
             codec
             for codec in codecs(scenario, dsys, True, parameters, prefix)
@@ -45,25 +46,30 @@ class Entities:
         return list(self._bodies)
 
     def show(self, name: str, x: np.ndarray, pose: Pose, twist: Twist) -> str:
-        """Write the pose of a body at the state x (nx) and its twist, both in the axes of its
-        parent frame; returns that frame.
+        """Write the pose and the twist of a body at the state x (nx), both in the axes of its
+        parent frame, and return the parent frame's name.
         """
         message = self._written(name, x)
-        source, own = message.pose.pose, message.twist.twist
+        source, body_twist = message.pose.pose, message.twist.twist
         orientation = conversions.wxyz(source.orientation)
         conversions.set_xyz(pose.position, conversions.xyz(source.position).tolist())
         conversions.set_wxyz(pose.orientation, orientation.tolist())
+        # odometry has the twist in the body's axes: R v
         rotation = quat2mat(orientation)
-        for part, of_body in ((twist.linear, own.linear), (twist.angular, own.angular)):
+        for part, of_body in (
+            (twist.linear, body_twist.linear),
+            (twist.angular, body_twist.angular),
+        ):
             conversions.set_xyz(part, (rotation @ conversions.xyz(of_body)).tolist())
         return str(message.header.frame_id)
 
-    def moved(
+    def state_with(
         self, name: str, x: np.ndarray, frame: str, pose: Pose | None, twist: Twist | None
     ) -> np.ndarray:
-        """The state x (nx) with another pose and twist of a body, in the form of `show`, if they
-        are not None. Other bodies stay as far as links and wheels allow; `frame` is the parent
-        frame or empty. Raises ValueError for an impossible state.
+        """The state x (nx) with a new pose and twist for a body, in the same axes as in `show`. A
+        value of None leaves that part unchanged. Other bodies keep their poses as far as links and
+        wheels allow. `frame` is the parent frame or empty. Raises ValueError for an impossible
+        state.
         """
         message, (codec, _, i) = self._written(name, x), self._bodies[name]
         if frame not in ("", message.header.frame_id):
@@ -72,9 +78,11 @@ class Entities:
                 f"{name} in the frame {frame!r}; expected {message.header.frame_id!r}",
             )
         if pose is not None:
+            # change the body's odometry, and then read the messages of all bodies
             _place(message.pose.pose, pose, name, isinstance(codec, PlanarCodec))
         if twist is not None:
             _set_twist(message, twist, name)
+        # the state of bodies in space is read from MultiDOFJointState
         if not isinstance(codec, PlanarCodec):
             target = codec.message.transforms[i]
             position = conversions.xyz(message.pose.pose.position)
@@ -86,7 +94,7 @@ class Entities:
         return self._dsys.state(q, v)
 
     def _written(self, name: str, x: np.ndarray) -> Odometry:
-        """The body's message at the state x (nx), among the messages of all bodies."""
+        """Write the messages of all bodies at the state x (nx), and return the body's message."""
         codec, message, _ = self._bodies[name]
         codec.write(self._dsys.configuration(x).tolist(), self._dsys.velocity(x).tolist())
         return message
@@ -98,6 +106,7 @@ def _place(target: Pose, pose: Pose, name: str, planar: bool) -> None:
         raise ConversionError(
             Refusal.NOT_FINITE, f"position of {name} with a value that is not finite"
         )
+    # x and y of the quaternion are zero for a rotation about z
     tilt = math.hypot(orientation[1], orientation[2])
     if planar and max(tilt, abs(position.z)) > FLAT:
         raise ConversionError(
@@ -108,13 +117,16 @@ def _place(target: Pose, pose: Pose, name: str, planar: bool) -> None:
 
 
 def _set_twist(message: Odometry, twist: Twist, name: str) -> None:
-    """Write a twist in the parent's axes into a message with the body's."""
+    """Write a twist, given in the parent's axes, into a message, which has it in the body's
+    axes.
+    """
     linear, angular = conversions.xyz(twist.linear), conversions.xyz(twist.angular)
     if not np.isfinite([linear, angular]).all():
         raise ConversionError(
             Refusal.NOT_FINITE, f"twist of {name} with a value that is not finite"
         )
     rotation = quat2mat(conversions.wxyz(message.pose.pose.orientation))
-    own = message.twist.twist
-    conversions.set_xyz(own.linear, (linear @ rotation).tolist())
-    conversions.set_xyz(own.angular, (angular @ rotation).tolist())
+    body_twist = message.twist.twist
+    # R^T v, where v is a row
+    conversions.set_xyz(body_twist.linear, (linear @ rotation).tolist())
+    conversions.set_xyz(body_twist.angular, (angular @ rotation).tolist())

@@ -26,16 +26,18 @@ FEEDBACK_S = 0.1
 
 
 class NavigateToPose:
-    """The action of nav2_msgs: its position is used, its behavior tree is ignored."""
+    """The action in nav2_msgs. The position in its pose is used, and the behavior tree is
+    ignored.
+    """
 
     name, package, type_name = "navigate_to_pose", "nav2_msgs", "NavigateToPose"
 
     def ask(self, goals: Any, request: Any, action_request: ActionRequest) -> None:
-        """Ask for the goal."""
+        """Request the goal."""
         goals.goal(request.pose, action_request)
 
     def fill_feedback(self, feedback: Any, action_request: ActionRequest, progress: Any) -> None:
-        """Fill in the pose, the times and the straight distance to the goal."""
+        """Fill in the pose, the times and the straight-line distance to the goal."""
         feedback.current_pose = PoseStamped(pose=progress.pose)
         feedback.current_pose.header.frame_id = progress.frame
         conversions.set_time(feedback.current_pose.header.stamp, progress.time_ns)
@@ -44,41 +46,41 @@ class NavigateToPose:
             action_request.time_ns(action_request.requested_at, progress.step),
         )
         if action_request.end is not None:
-            left_ns = action_request.time_ns(progress.step, action_request.end)
-            conversions.set_time(feedback.estimated_time_remaining, left_ns)
+            remaining_ns = action_request.time_ns(progress.step, action_request.end)
+            conversions.set_time(feedback.estimated_time_remaining, remaining_ns)
         goal = conversions.xyz(action_request.request.pose.pose.position)
         remaining = conversions.xyz(progress.pose.position) - goal
-        remaining[2] *= goal[2] != 0  # a goal in the plane keeps the height
+        remaining[2] *= goal[2] != 0  # z = 0 in a goal means the current height
         feedback.distance_remaining = float(np.linalg.norm(remaining))
 
     def fill_result(self, result: Any, refusal: Refusal | None, reason: str) -> None:
-        """Fill in the reason; results of Nav2 before Jazzy have no field for it."""
+        """Fill in the reason. Before Jazzy, Nav2's result has no field for it."""
         if hasattr(result, "error_msg"):
             result.error_code, result.error_msg = (result.UNKNOWN if reason else 0), reason
 
 
 class FollowJointTrajectory:
-    """The action of control_msgs: it follows `multi_dof_trajectory`, without tolerances."""
+    """The action in control_msgs. It follows `multi_dof_trajectory`, without tolerances."""
 
     name, package, type_name = "follow_joint_trajectory", "control_msgs", "FollowJointTrajectory"
     followed, other = "multi_dof_trajectory", "trajectory"
 
     def ask(self, goals: Any, request: Any, action_request: ActionRequest) -> None:
-        """Ask for the trajectory."""
+        """Request the trajectory."""
         fields = ("path_tolerance", "goal_tolerance")
         parts = [prefix + field for prefix in ("", "component_") for field in fields]
-        given = [name for name in parts if getattr(request, name, [])]
+        tolerances = [name for name in parts if getattr(request, name, [])]
         if getattr(request, self.other).points:
             reason = f"only {self.followed} is followed, not {self.other}"
             goals.refuse("trajectory", reason, Refusal.NAMES, action_request)
-        elif given:
-            reason = f"{', '.join(given)}: tolerances are not supported, leave them empty"
+        elif tolerances:
+            reason = f"{', '.join(tolerances)}: tolerances are not supported, leave them empty"
             goals.refuse("trajectory", reason, Refusal.MODEL, action_request)
         else:
             goals.trajectory(getattr(request, self.followed), action_request)
 
     def fill_feedback(self, feedback: Any, action_request: ActionRequest, progress: Any) -> None:
-        """Fill in the desired and the actual position, and their difference."""
+        """Fill in the desired and actual positions, and their difference."""
         feedback.header.frame_id = progress.frame
         conversions.set_time(feedback.header.stamp, progress.time_ns)
         feedback.multi_dof_joint_names = [progress.body]
@@ -95,6 +97,7 @@ class FollowJointTrajectory:
 
     def fill_result(self, result: Any, refusal: Refusal | None, reason: str) -> None:
         """Fill in the reason and its code in control_msgs."""
+        # control_msgs codes where they exist, otherwise INVALID_GOAL
         codes = {Refusal.NAMES: result.INVALID_JOINTS, Refusal.STAMP: result.OLD_HEADER_TIMESTAMP}
         if reason:
             result.error_code = result.INVALID_GOAL
@@ -104,12 +107,12 @@ class FollowJointTrajectory:
 
 
 class FollowJoints(FollowJointTrajectory):
-    """The same action for joints: it follows `trajectory`."""
+    """The same action for joints. It follows `trajectory`."""
 
     followed, other = "trajectory", "multi_dof_trajectory"
 
     def fill_feedback(self, feedback: Any, action_request: ActionRequest, progress: Any) -> None:
-        """Fill in the desired and the actual positions, and their differences."""
+        """Fill in the desired and actual positions, and their differences."""
         conversions.set_time(feedback.header.stamp, progress.time_ns)
         feedback.joint_names = list(progress.names)
         error = progress.target - progress.actual
@@ -133,7 +136,7 @@ JOINT_ACTIONS: tuple[ActionType, ...] = (FollowJoints(),)
 
 
 class ActionRequest:
-    """One request of an action, from its acceptance to its result. `GoalInterface` calls it as a
+    """A request for an action, from its acceptance to its result. It is its goal's
     `GoalObserver`.
     """
 
@@ -151,20 +154,22 @@ class ActionRequest:
         return round(max(0, end - begin) * self._step_s * NANOSECONDS)
 
     def accepted(self, leg: ReferenceLeg) -> None:
-        """The tracker follows the request from now on."""
+        """Record that the tracker follows the request from now on."""
         self.begin, self.end = leg.start, leg.end
 
     def ended(self, refusal: Refusal | None, reason: str) -> None:
-        """The tracker does not follow the request, or has stopped following it."""
+        """End the request, because the tracker does not follow it or no longer follows it."""
         self._finish(refusal, reason, "abort")
 
     def tick(self, goals: MotionGoals) -> None:
-        """Publish the feedback; end the request at the goal or when it is canceled."""
+        """Publish the feedback. End the request at the goal, or when it is canceled."""
+        # canceling stops the motion, and the result comes before the new plan
         if self._handle.is_cancel_requested:
-            self._finish(None, "canceled, to rest where it was", "canceled")
+            self._finish(None, "canceled; the motion stops", "canceled")
             goals.stop()
             return
         progress = goals.progress()
+        # the motion ends at the last step of its leg
         if self.end is not None and progress.step >= self.end:
             self._finish(None, "", "succeed")
             return
@@ -179,6 +184,7 @@ class ActionRequest:
         result = self._action.Result()
         self._kind.fill_result(result, refusal, reason)
 
+        # rclpy requires an execution function that sets the state and returns the result
         def conclude(handle: ServerGoalHandle) -> Any:
             getattr(handle, state)()
             return result
@@ -187,9 +193,9 @@ class ActionRequest:
 
 
 class GoalActions:
-    """Serves the actions whose packages are installed; the log names the other actions once. A
+    """Serves the actions whose packages are installed. The log names the other actions once. A
     refused request ends with a result that contains the reason. A new request, or a goal on a
-    topic, replaces the present request.
+    topic, replaces the current request.
     """
 
     def __init__(
@@ -205,6 +211,7 @@ class GoalActions:
         self._servers: list[ActionServer] = []
         for kind in kinds:
             try:
+                # the packages that define actions are optional
                 action = getattr(import_module(f"{kind.package}.action"), kind.type_name)
             except ImportError:
                 node.get_logger().info(f"no action {kind.name}: {kind.package} is not installed")
@@ -220,13 +227,14 @@ class GoalActions:
 
     def _serve(self, node: Node, kind: ActionType, action: Any) -> ActionServer:
         def begin(handle: ServerGoalHandle) -> None:
+            # requests are handled in the working thread, like goals on topics
             action_request = ActionRequest(
                 kind, handle, action, self._step_s, self._goals.progress().step
             )
             self._requests.append(action_request)
             try:
                 kind.ask(self._goals, handle.request, action_request)
-            except Exception as error:  # the client gets the reason, then the node logs it
+            except Exception as error:  # the client receives the reason before the node logs it
                 action_request.ended(None, f"{type(error).__name__}: {error}")
                 raise
 

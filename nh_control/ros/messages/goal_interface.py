@@ -1,4 +1,4 @@
-"""Takes goals and trajectories from topics, and publishes the path of the planned reference."""
+"""Goals and trajectories for a body from topics, and the path of the planned reference."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ from nh_control.scenarios.guidance import Guidance
 
 QUEUE = 10
 PATH_POSES = 500
-"""Largest number of poses in a path: the tracker publishes paths while it answers states."""
+"""Maximum number of poses in a path, because the tracker publishes paths while it answers
+states.
+"""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The present pose and target of the `body` in a frame, at a step of the sequence and a time
-    of the states (ns).
+    """The current pose and target of the `body` in a frame, at a step in the sequence and at the
+    corresponding time of the states (ns).
     """
 
     step: int
@@ -42,8 +44,8 @@ class Progress:
 
 
 class BodyGoals(MotionRequests):
-    """Requests of motions of the body of `paths`; the path of an accepted one is published.
-    `lead_s` is as in `MotionRequests`.
+    """Motion requests for the body of `paths`. The path of an accepted request is published. For
+    `lead_s`, see `MotionRequests`.
     """
 
     def __init__(self, context: RequestContext, paths: PathPublisher, lead_s: float = LEAD_S):
@@ -52,7 +54,8 @@ class BodyGoals(MotionRequests):
         self._path: Path | None = None
 
     def progress(self) -> Progress:
-        """Return the progress of the present motion."""
+        """Return the progress of the current motion."""
+        # before the first state, the target stands in for the pose
         target, actual = self.sequence.target(self.sequence.step), self.report.state
         return Progress(
             self.sequence.step,
@@ -64,7 +67,7 @@ class BodyGoals(MotionRequests):
         )
 
     def with_path(self, leg: ReferenceLeg) -> ReferenceLeg:
-        """A newly planned leg; its path is published when it is accepted."""
+        """Return a newly planned leg, whose path is published once it is accepted."""
         self._path = self._paths.message(leg.tracker.reference, leg.start)
         return leg
 
@@ -75,8 +78,8 @@ class BodyGoals(MotionRequests):
 
 
 class GoalInterface(BodyGoals):
-    """Plans motions of the body of `paths` to goals and along trajectories; the scenario must have
-    a guidance.
+    """Plans motions of the body of `paths`, to goals and along trajectories. The scenario must
+    provide guidance.
     """
 
     def __init__(self, context: RequestContext, paths: PathPublisher):
@@ -85,15 +88,16 @@ class GoalInterface(BodyGoals):
         context.inbox.subscribe(MultiDOFJointTrajectory, "trajectory", self.trajectory, QUEUE)
 
     def stop(self) -> None:
-        """Plan to rest at the present position of the reference."""
+        """Plan a stop at the reference's current position."""
         present = self._paths.pose(self.sequence.target(self.sequence.step)).position
         place = conversions.xyz(present)
         self._request("stop", lambda guidance, k, _: guidance.to_goal(k, place), None)
 
     def goal(self, message: PoseStamped, observer: GoalObserver | None = None) -> None:
-        """Plan a motion to the pose of the message."""
+        """Plan a motion to the pose in the message."""
         present = self._paths.pose(self.sequence.target(self.sequence.step))
         try:
+            # z = 0 means the current height
             position = goals.goal(message, self._body, self._now(), height=present.position.z)
         except conversions.ConversionError as reason:
             self.refuse("goal", str(reason), reason.kind, observer)
@@ -108,7 +112,7 @@ class GoalInterface(BodyGoals):
     def trajectory(
         self, message: MultiDOFJointTrajectory, observer: GoalObserver | None = None
     ) -> None:
-        """Plan a motion along the trajectory of the message."""
+        """Plan a motion along the trajectory in the message."""
         try:
             plan = goals.trajectory(message, self._body, self._now(), self.sequence.dsys.h)
         except conversions.ConversionError as reason:
@@ -123,24 +127,25 @@ class GoalInterface(BodyGoals):
         observer: GoalObserver | None,
     ) -> None:
         def leg(k: int) -> ReferenceLeg:
-            own = lambda guidance, step: plan(guidance, step, k)  # noqa: E731
-            return self.with_path(self.sequence.leg(k).next(k, own))
+            from_k = lambda guidance, step: plan(guidance, step, k)  # noqa: E731
+            return self.with_path(self.sequence.leg(k).next(k, from_k))
 
         self.plan(what, leg, observer)
 
 
 class PathPublisher:
-    """The path of a codec's first body on the latched topic `reference`."""
+    """Publishes the path of a codec's first body on the latched topic `reference`."""
 
     def __init__(self, node: Node, model: Model, codec: BodyCodec):
         self._model, self._codec = model, codec
-        self.body = goals.Body(codec.odometry[0].child_frame_id, codec.odometry[0].header.frame_id)
+        odometry = codec.odometry[0]
+        self.body = goals.GoalBody(name=odometry.child_frame_id, parent=odometry.header.frame_id)
         self._publisher = node.create_publisher(
             Path, "reference", QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         )
 
     def publish(self, path: Path) -> None:
-        """Publish a path made by `message`."""
+        """Publish a path that `message` has returned."""
         self._publisher.publish(path)
 
     def pose(self, x: np.ndarray) -> Pose:
@@ -153,6 +158,7 @@ class PathPublisher:
         """The path of a reference that begins at step `start`, with at most `poses` + 1 poses."""
         path = Path()
         path.header.frame_id = self.body.parent
+        # evenly spaced states, and always the last one
         stride = ceil((len(reference) + 1) / poses)
         for k in sorted({*range(0, len(reference) + 1, stride), len(reference)}):
             pose = PoseStamped(pose=self.pose(reference.states[k]))

@@ -1,4 +1,6 @@
-"""States of hardware from topics, arming and starting by services, and commands."""
+"""The tracker's interface to hardware: states from topics, services for arming and starting, and
+commands.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from rclpy.clock import ROSClock
 from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
+from nh_control.control.controller import ControllerFailed
 from nh_control.discrete.results import StepFailed
 from nh_control.loop.arming import ArmingRefused, Safety
 from nh_control.loop.clocks import NANOSECONDS
@@ -28,11 +31,11 @@ BY_REQUEST = "by request"
 
 class HardwareInterface:
     """Answers measurements with commands once `~/arm` has been called. The reference starts with
-    the first state after that, or with the first state after `~/start`.
+    the first state after arming, or with the first state after `~/start`.
 
-    While it is not armed, states are estimated and reported, and no command is sent; after a
-    disarming the inputs of `safety.disarmed_inputs` are sent. Call `tick` regularly, in the
-    inbox's thread.
+    While the tracker is not armed, it estimates and reports states but sends no commands. The only
+    exception is that it sends the inputs in `safety.disarmed_inputs` after being disarmed. Call
+    `tick` regularly, in the inbox's thread.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class HardwareInterface:
         self._start_requested, self._noticed = False, 0
         self._reference_start = ReferenceStartPublisher(node)
         dsys = tracker.sequence.dsys
+        # initial values for the reader near the robot's state, which resolve signs and turns
         self._q = dsys.configuration(tracker.sequence.target(0)).tolist()
         self._v = [0.0] * dsys.system.space.nw
         listener = StateListener(self._on_state, self._refused, self._on_jump)
@@ -64,7 +68,7 @@ class HardwareInterface:
         return self._tracker.last_ns
 
     def tick(self) -> None:
-        """Disarm after too long a silence, and send the command after a disarming."""
+        """Disarm after too long a silence. While disarmed, send the command for this case."""
         if self._arming.armed:
             self._arming.check_silence(self._time_s())
             self._notice_disarming()
@@ -78,8 +82,8 @@ class HardwareInterface:
         self.tick()
 
     def _time_s(self) -> float:
-        """Time for the limits: simulation time if the node has it, because a simulator may be slow
-        or pause; otherwise monotonic time.
+        """Time for the limits. It is simulation time if the node uses it, because a simulator may
+        be slow or pause, and monotonic time otherwise.
         """
         clock = self._node.get_clock()
         if isinstance(clock, ROSClock) and clock.ros_time_is_active:
@@ -89,8 +93,10 @@ class HardwareInterface:
     def _on_state(self, stamp: int) -> None:
         arrived, now_ns = time.perf_counter(), self._node.get_clock().now().nanoseconds
         tracker, arming = self._tracker, self._arming
+        # after a jump ahead in time, an estimate is worthless
         if gap_s := tracker.gap_s(stamp):
             self._on_jump(gap_s, "ahead")
+        # the first state that is answered starts the reference
         ready = arming.armed and not self._awaits_start
         if ready and tracker.start_ns is None:
             tracker.start(stamp)
@@ -101,11 +107,15 @@ class HardwareInterface:
         except (ConversionError, StateRefused) as reason:
             self._refused(reason.kind, str(reason))
             return
+        except ControllerFailed as failure:
+            self._disarm(Refusal.MODEL, str(failure))
+            return
         except (StepFailed, Diverged) as reason:
             self._disarm(Refusal.MODEL, f"the model cannot follow the states: {reason}")
             return
         command = answer.command
         self._report.add_command(answer.step, answer.x, answer.target, command, 0)
+        # check the limits on error, saturation and ranges before the command is sent
         arming.observe(
             self._time_s(),
             self._followed(answer),
@@ -118,7 +128,9 @@ class HardwareInterface:
         self._tell(answer)
 
     def _followed(self, answer: Answer) -> np.ndarray:
-        """The tracked errors of the configuration; none past an end that is not held."""
+        """The tracked errors of the configuration. There are none after the end of a reference
+        that does not hold its last state.
+        """
         following, tracked = self._tracker.sequence.is_following(answer.step), self._safety.tracked
         return answer.command.error[: len(tracked)][tracked & following]
 
@@ -127,7 +139,9 @@ class HardwareInterface:
         return self._safety.starts_by_service and not self._start_requested
 
     def _out(self, answer: Answer, stamp: int) -> None:
+        # commands are also computed while disarmed, for the diagnostics
         u = answer.command.u if self._arming.armed else None
+        # `hold` and `damp` depend on the last command and state
         self._safety.disarmed_inputs.update(answer.x, u)
         if self._after_disarming:
             u = self._safety.disarmed_inputs.command(fresh=True)
@@ -156,12 +170,12 @@ class HardwareInterface:
         self._notice_disarming()
 
     def _notice_disarming(self) -> None:
-        """After a disarming: log its reason, stop the tracker and return to the start."""
+        """If the tracker was disarmed, log the reason, stop the tracker and reset the run."""
         if self._arming.disarmed == self._noticed:
             return
         self._noticed = self._arming.disarmed
         log, text = self._node.get_logger(), f"disarmed: {self._arming.reason}"
-        if self._arming.reason == BY_REQUEST:  # rclpy wants one severity per line of code
+        if self._arming.reason == BY_REQUEST:  # rclpy allows one severity per line of code
             log.info(text)
         else:
             log.error(text)

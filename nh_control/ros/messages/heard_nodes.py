@@ -1,4 +1,4 @@
-"""Diagnostics of other nodes, from /diagnostics."""
+"""Diagnostics of other nodes, received from /diagnostics."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ LEVELS = {
     DiagnosticStatus.ERROR: "error",
 }
 SILENT_S, GONE_S = 3.0, 60.0
-"""Time after which a node that says nothing is called silent, and after which it is forgotten."""
+"""Times after which a node that sends no messages is considered silent, and after which it is
+forgotten.
+"""
 NODES = 16
 
 
 @dataclass(frozen=True)
-class Said:
-    """The last status of a node: "ok", "warn" or "error", with text and values, its hardware, and
-    the time in s.
+class NodeStatus:
+    """The last status of a node: its level ("ok", "warn" or "error"), text, values and hardware,
+    and the time at which it arrived (s).
     """
 
     level: str = ""
@@ -36,33 +38,33 @@ class Said:
 
 
 class HeardNodes:
-    """The nodes in the namespace of `node`, by their names in it; for any thread."""
+    """The last statuses of the nodes in the namespace of `node`, by node name. Thread-safe."""
 
     def __init__(self, node: Node, inbox: Inbox):
         self._namespace = node.get_namespace().strip("/")
-        self._own, self._changed = node.get_name(), threading.Condition()
-        self._said: dict[str, Said] = {}
+        self._node_name, self._changed = node.get_name(), threading.Condition()
+        self._statuses: dict[str, NodeStatus] = {}
         inbox.subscribe(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
 
-    def of(self, name: str) -> Said:
-        """The last diagnostics of a node; empty if it has not been heard."""
+    def of(self, name: str) -> NodeStatus:
+        """The last status of a node, which is empty if no message has arrived."""
         with self._changed:
-            return self._said.get(name, Said())
+            return self._statuses.get(name, NodeStatus())
 
     def wait(self, condition: Callable[[], bool], timeout_s: float) -> bool:
-        """Wait until the diagnostics meet the condition; returns whether they did."""
+        """Wait until the diagnostics meet the condition. Returns False after the timeout."""
         with self._changed:
             return self._changed.wait_for(condition, timeout_s)
 
     def statuses(self, now_s: float) -> list[tuple[str, str, str]]:
-        """Name, level and message of every node; a silent node is an error."""
+        """Name, level and message of every node. A silent node is reported as an error."""
         with self._changed:
-            heard = sorted(self._said.items())
+            statuses = sorted(self._statuses.items())
         return [
-            (name, one.level, one.message)
-            if now_s - one.time_s <= SILENT_S
-            else (name, "error", f"silent for {now_s - one.time_s:.0f} s")
-            for name, one in heard
+            (name, status.level, status.message)
+            if now_s - status.time_s <= SILENT_S
+            else (name, "error", f"silent for {now_s - status.time_s:.0f} s")
+            for name, status in statuses
         ]
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
@@ -70,20 +72,21 @@ class HeardNodes:
         with self._changed:
             for status in message.status:
                 name = self._local(status.name.partition(":")[0])
-                if name and (name in self._said or len(self._said) < NODES):
-                    self._said[name] = Said(
+                # keep at most NODES entries, whatever is published
+                if name and (name in self._statuses or len(self._statuses) < NODES):
+                    self._statuses[name] = NodeStatus(
                         LEVELS.get(status.level, "error"),
                         status.message,
                         {pair.key: pair.value for pair in status.values},
                         status.hardware_id,
                         now,
                     )
-            gone = [name for name, one in self._said.items() if now - one.time_s > GONE_S]
+            gone = [n for n, status in self._statuses.items() if now - status.time_s > GONE_S]
             for name in gone:
-                del self._said[name]
+                del self._statuses[name]
             self._changed.notify_all()
 
     def _local(self, name: str) -> str:
-        """The name in the namespace, "" of a node elsewhere and of this one."""
+        """The name within the namespace, or "" for nodes in other namespaces and for this node."""
         space, _, local = name.strip("/").rpartition("/")
-        return local if space == self._namespace and local != self._own else ""
+        return local if space == self._namespace and local != self._node_name else ""

@@ -1,4 +1,4 @@
-"""Takes joint trajectories from a topic and an action, for scenarios whose joints all have
+"""Joint trajectories from a topic and an action, for scenarios in which all joints have
 actuators.
 """
 
@@ -21,13 +21,13 @@ from nh_control.scenarios.joint_motion import on_coordinates, shown_positions
 
 QUEUE = 10
 STOP_S = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Durations that a stop tries, until limits hold."""
+"""Durations of a stop. The first one that satisfies the limits is used."""
 
 
 @dataclass(frozen=True)
 class JointProgress:
-    """The present and the desired positions of the joints `names` (k), at a step of the sequence
-    and a time of the states (ns).
+    """The current and desired positions (k) of the joints `names`, at a step in the sequence and
+    at the corresponding time of the states (ns).
     """
 
     step: int
@@ -38,8 +38,8 @@ class JointProgress:
 
 
 class JointGoals(MotionRequests):
-    """Plans motions along trajectories of the `joints`, each from the present reference without a
-    jump.
+    """Plans motions along trajectories of the `joints`. Each motion continues the current
+    reference without a jump.
     """
 
     def __init__(self, context: RequestContext, joints: Sequence[Joint]):
@@ -48,23 +48,24 @@ class JointGoals(MotionRequests):
         context.inbox.subscribe(Message, "joint_trajectory", self.trajectory, QUEUE)
 
     def trajectory(self, message: Message, observer: GoalObserver | None = None) -> None:
-        """Plan a motion along the trajectory of the message."""
+        """Plan a motion along the trajectory in the message."""
         expected = [joint.name for joint in self._joints]
         try:
             trajectory, stamp = goals.joint_trajectory(message, expected, self._now())
         except conversions.ConversionError as reason:
             self.refuse("joint trajectory", str(reason), reason.kind, observer)
             return
-        own = on_coordinates(self._joints, self._model, trajectory)
+        coordinates = on_coordinates(self._joints, self._model, trajectory)
         what = f"joint trajectory of {len(trajectory.times)} points"
-        self.plan(what, lambda k: self._leg(k, self._due(own, stamp, k)), observer)
+        self.plan(what, lambda k: self._leg(k, self._due(coordinates, stamp, k)), observer)
 
     def stop(self) -> None:
-        """Plan to rest near the present position of the reference."""
+        """Plan a stop near the reference's current position."""
         self.plan("stop", self._stop, None)
 
     def progress(self) -> JointProgress:
-        """Return the progress of the present motion."""
+        """Return the progress of the current motion."""
+        # before the first state, the target stands in for the positions
         target = self.sequence.target(self.sequence.step)
         actual = self.report.state
         names, desired = shown_positions(self._joints, self._model, target)
@@ -72,8 +73,8 @@ class JointGoals(MotionRequests):
         return JointProgress(self.sequence.step, max(0, self._now()), names, present[1], desired)
 
     def _due(self, trajectory: JointTrajectory, stamp: int, k: int) -> JointTrajectory:
-        """The trajectory with times from step k. Times of the message count from its stamp, or
-        without one from k.
+        """The trajectory with times relative to step k. The times in the message count from its
+        stamp or, if it has none, from step k.
         """
         if not stamp:
             return trajectory
@@ -87,11 +88,12 @@ class JointGoals(MotionRequests):
         return replace(trajectory, times=times)
 
     def _leg(self, k: int, trajectory: JointTrajectory) -> ReferenceLeg:
-        """The leg that leaves the present reference at step k for the points."""
+        """The leg that leaves the current reference at step k and follows the trajectory."""
+        # continue the current reference without a jump
         present = self.sequence.leg(k)
         reference = present.tracker.reference
-        made = continued(self._model, reference, k - present.start, trajectory)
-        named = replace(made, name="joint_trajectory")
+        continuation = continued(self._model, reference, k - present.start, trajectory)
+        named = replace(continuation, name="joint_trajectory")
         return ReferenceLeg(k, present.tracker.with_reference(named))
 
     def _stop(self, k: int) -> ReferenceLeg:
@@ -99,9 +101,10 @@ class JointGoals(MotionRequests):
         names = self._model.system.space.names
         x = self.sequence.target(k)
         q, v = self._model.configuration(x), self._model.velocity(x)
+        # longer stops need less acceleration
         for duration in STOP_S:
             try:
-                end = q + v * duration / 2
+                end = q + v * duration / 2  # constant deceleration from v to 0
                 return self._leg(k, JointTrajectory(names, np.array([duration]), end[None]))
             except InfeasibleTrajectory as reason:
                 last = reason

@@ -1,4 +1,4 @@
-"""Markers of the visual model of a scenario, of its reference, contacts, trail and plan."""
+"""Markers for a scenario's visual model, reference, contact forces, trail and plan."""
 
 from __future__ import annotations
 
@@ -17,11 +17,18 @@ from nh_control.ros.messages import conversions
 from nh_control.ros.messages.motion_listener import MotionListener
 from nh_control.ros.runtime.selected_model import Model
 from nh_control.scenarios.visual_model import Pose, VisualModel
+from nh_control.view.animation import Poses
+from nh_control.view.camera import extent
 from nh_control.view.contacts import arrow_scale
 
 GHOST = 0.25
-"""Opacity of the reference's shapes."""
-TRAIL_SPACING_M = 0.02
+"""Opacity of the shapes that show the reference."""
+SHAFT, HEAD, LINE = 0.02, 0.045, 0.015
+"""Diameters of an arrow's shaft and head, and width of a line, as fractions of the plant's
+size.
+"""
+TRAIL_SPACING = 0.01
+"""Distance between the points of a trail as a fraction of the plant's size."""
 TRAIL_POINTS = 2000
 PLAN, CONTACT = (0.95, 0.5, 0.1), (0.7, 0.15, 0.6)
 TAUT, SLACK, TRAIL, OUTLINE, ARROW = (
@@ -32,12 +39,12 @@ TAUT, SLACK, TRAIL, OUTLINE, ARROW = (
     (0.1, 0.65, 0.25),
 )
 THIN = 0.3
-"""Ratio of the diameters of a slack and a taut cable."""
+"""Ratio of a slack cable's diameter to that of a taut cable."""
 _KINDS = {"box": Marker.CUBE, "cylinder": Marker.CYLINDER, "sphere": Marker.SPHERE}
 
 
 class Drawing:
-    """Markers of a visual model's shapes, all in the namespace `name`."""
+    """Markers for the shapes of a visual model, all in the namespace `name`."""
 
     def __init__(self, name: str, visual: VisualModel, opacity: float):
         self._shapes = [
@@ -55,6 +62,7 @@ class Drawing:
         """Move the shapes with their frames."""
         for (shape, offset, roll), marker in zip(self._shapes, self.markers):
             pose = poses[shape.frame]
+            # position x + R offset, orientation R R_x(roll)
             conversions.set_xyz(
                 marker.pose.position, (pose.position + pose.rotation @ offset).tolist()
             )
@@ -62,20 +70,18 @@ class Drawing:
 
 
 class Lines:
-    """Markers of a visual model's cables and outline, in the namespaces `cables` and `outline`."""
+    """Markers for a visual model's cables and outline, in the namespaces `cables` and `outline`,
+    for a plant with the given `size` (m).
+    """
 
-    def __init__(self, visual: VisualModel):
+    def __init__(self, visual: VisualModel, size: float):
         self._cables, self._outline = visual.cables, visual.outline
         self._drawn = [
             _marker("cables", visual.parent, i, Marker.LINE_STRIP, (c.diameter, 0.0, 0.0), TAUT)
             for i, c in enumerate(visual.cables)
         ]
         self._joined = (
-            [
-                _marker(
-                    "outline", visual.parent, 0, Marker.LINE_STRIP, (0.01, 0.0, 0.0), OUTLINE, 0.6
-                )
-            ]
+            [_marker("outline", visual.parent, 0, Marker.LINE_STRIP, _line(size), OUTLINE, 0.6)]
             if visual.outline
             else []
         )
@@ -86,8 +92,8 @@ class Lines:
         return [*self._drawn, *self._joined]
 
     def place(self, poses: Mapping[str, Pose], slack: Sequence[str]) -> None:
-        """Draw the lines between their frames, thin and red those cables whose monitored value is
-        in `slack`.
+        """Draw the lines between their frames. Cables whose monitored value is in `slack` are thin
+        and red.
         """
         for cable, marker in zip(self._cables, self._drawn):
             marker.points = _points(poses[frame].position for frame in (cable.start, cable.end))
@@ -101,22 +107,23 @@ class Lines:
 
 
 class Arrows:
-    """Markers of a visual model's arrows, in the namespace `inputs`; without an input there is no
-    arrow.
+    """Markers for a visual model's arrows, in the namespace `inputs`, for a plant with the given
+    `size` (m).
     """
 
-    def __init__(self, visual: VisualModel):
+    def __init__(self, visual: VisualModel, size: float):
         self._arrows = visual.arrows
         self.markers = [
-            _marker("inputs", visual.parent, i, Marker.ARROW, (0.02, 0.045, 0.0), ARROW)
+            _marker("inputs", visual.parent, i, Marker.ARROW, _arrow(size), ARROW)
             for i in range(len(visual.arrows))
         ]
 
     def place(self, poses: Mapping[str, Pose], inputs: Mapping[str, float]) -> None:
-        """Draw the arrows for the values of inputs by name; a value of 0 or none hides its
-        arrow.
+        """Draw the arrows for the values of inputs by name. The arrow of an input that is 0 or
+        missing is hidden.
         """
         for arrow, marker in zip(self._arrows, self.markers):
+            # thrusts act along the z axis of their frame
             pose, value = poses[arrow.frame], inputs.get(arrow.input, 0.0)
             start = pose.position + arrow.offset * pose.rotation[:, 2]
             marker.action = Marker.ADD if value else Marker.DELETE
@@ -124,15 +131,15 @@ class Arrows:
 
 
 class ContactArrows:
-    """Markers of contact forces, in the namespace `contacts`, `scale` m for 1 N; a force is drawn
-    from its first message on.
+    """Markers for contact forces, in the namespace `contacts`, with `scale` m per N, for a plant
+    with the given `size` (m). A force is drawn once its first message has arrived.
     """
 
-    def __init__(self, parent: str, places: ContactPlaces, scale: float):
+    def __init__(self, parent: str, places: ContactPlaces, scale: float, size: float):
         self._places, self._scale = places, scale
         self._forces: dict[str, np.ndarray] = {}
         self._drawn = {
-            name: _marker("contacts", parent, i, Marker.ARROW, (0.02, 0.045, 0.0), CONTACT)
+            name: _marker("contacts", parent, i, Marker.ARROW, _arrow(size), CONTACT)
             for i, name in enumerate(places.names)
         }
 
@@ -142,19 +149,20 @@ class ContactArrows:
         return [self._drawn[name] for name in self._forces]
 
     def take(self, name: str, message: WrenchStamped) -> None:
-        """Keep the force of a contact."""
+        """Store the force of a contact."""
         force = conversions.xyz(message.wrench.force)
         if np.isfinite(force).all():
             self._forces[name] = force
 
     def clear(self) -> None:
-        """Remove the arrows, until new forces come."""
+        """Hide the arrows until new forces arrive."""
         self._forces = {name: np.zeros(3) for name in self._forces}
 
     def place(self, q: np.ndarray) -> None:
         """Draw the forces at the contacts of a configuration q (nq)."""
         if not self._forces:
             return
+        # positions depend on the configuration, and forces on the last messages
         positions = self._places(q)
         for name, force in self._forces.items():
             start = positions[name]
@@ -163,19 +171,17 @@ class ContactArrows:
 
 
 class Trail:
-    """Line of a visual model's trail, a point every TRAIL_SPACING_M, the last TRAIL_POINTS of
-    them.
+    """Line for a visual model's trail, for a plant with the given `size` (m). It consists of the
+    last TRAIL_POINTS points, at distances of TRAIL_SPACING times the size.
     """
 
-    def __init__(self, visual: VisualModel):
-        self._frame = visual.trail
-        self._marker = _marker(
-            "trail", visual.parent, 0, Marker.LINE_STRIP, (0.03, 0.0, 0.0), TRAIL
-        )
+    def __init__(self, visual: VisualModel, size: float):
+        self._frame, self._spacing = visual.trail, TRAIL_SPACING * size
+        self._marker = _marker("trail", visual.parent, 0, Marker.LINE_STRIP, _line(size), TRAIL)
 
     @property
     def markers(self) -> list[Marker]:
-        """The line, once it has two points (rviz refuses shorter ones)."""
+        """The line, once it has two points, because rviz refuses shorter lines."""
         return [self._marker] if len(self._marker.points) > 1 else []
 
     def clear(self) -> None:
@@ -183,20 +189,21 @@ class Trail:
         self._marker.points.clear()
 
     def place(self, poses: Mapping[str, Pose]) -> None:
-        """Add the frame's position to the line if it is far enough from its end."""
+        """Add the frame's position to the line if it is far enough from the last point."""
         if not self._frame:
             return
+        # one point per distance of TRAIL_SPACING times the size, whatever the speed
         points, place = self._marker.points, poses[self._frame].position
-        if not points or np.linalg.norm(place - conversions.xyz(points[-1])) >= TRAIL_SPACING_M:
+        if not points or np.linalg.norm(place - conversions.xyz(points[-1])) >= self._spacing:
             points += _points([place])
             del points[:-TRAIL_POINTS]
 
 
 class PlanLine:
-    """Line of the plan of a predictive tracker."""
+    """Line for a predictive tracker's plan, for a plant with the given `size` (m)."""
 
-    def __init__(self, visual: VisualModel):
-        self._marker = _marker("plan", visual.parent, 0, Marker.LINE_STRIP, (0.02, 0.0, 0.0), PLAN)
+    def __init__(self, visual: VisualModel, size: float):
+        self._marker = _marker("plan", visual.parent, 0, Marker.LINE_STRIP, _line(size), PLAN)
 
     @property
     def markers(self) -> list[Marker]:
@@ -204,7 +211,7 @@ class PlanLine:
         return [self._marker] if len(self._marker.points) > 1 else []
 
     def place(self, path: Path) -> None:
-        """Draw the places of a path."""
+        """Draw the positions on a path."""
         self._marker.points = [pose.pose.position for pose in path.poses]
 
 
@@ -213,29 +220,35 @@ class Picture:
 
     def __init__(self, model: Model, prefix: str):
         scenario, reference = model.scenario, model.reference
+        # markers are in the parent frame, so only its name needs the prefix
         visual = scenario.visual_model(reference=reference.name)
         self._visual = visual = replace(visual, parent=prefix + visual.parent)
         self._parameters, self._monitor = scenario.parameters, scenario.monitor
         self._input_names = model.dsys.inputs
         self._plant = Drawing("plant", visual, 1.0)
         self._ghost = Drawing("reference", visual, GHOST)
-        self._lines, self._arrows, self._trail = Lines(visual), Arrows(visual), Trail(visual)
-        self.plan = PlanLine(visual)
+        # sizes of lines and arrows are fractions of the plant's size
+        start = reference.states[:1, : model.dsys.system.space.nq]
+        size = extent(visual, Poses.of(visual, scenario.parameters, start))
+        self._lines, self._arrows = Lines(visual, size), Arrows(visual, size)
+        self._trail, self.plan = Trail(visual, size), PlanLine(visual, size)
+        # contact forces have the same scale as in films and pages
         scale = arrow_scale(visual, scenario.parameters, model.dsys, reference)
-        self.contacts = ContactArrows(visual.parent, ContactPlaces(model.dsys.system), scale)
+        places = ContactPlaces(model.dsys.system)
+        self.contacts = ContactArrows(visual.parent, places, scale, size)
 
     def poses(self, q: np.ndarray) -> Mapping[str, Pose]:
         """Poses of the frames at a configuration q (nq)."""
         return self._visual.poses(self._parameters, q)
 
     def restart(self) -> None:
-        """Remove the trail and the forces of contacts: in a new run no step has had forces yet."""
+        """Remove the trail and the contact forces, because a new run has neither yet."""
         self._trail.clear()
         self.contacts.clear()
 
     def draw(self, motion: MotionListener, poses: Mapping[str, Pose]) -> list[Marker]:
-        """The markers of a motion and of the target beside it; `poses` are those of its
-        configuration.
+        """The markers for a motion and for its target. `poses` are the poses of the frames at the
+        motion's configuration.
         """
         self._plant.place(poses)
         self._ghost.place(self.poses(motion.expected()))
@@ -245,6 +258,7 @@ class Picture:
         self._trail.place(poses)
         moving = self._plant, self._ghost, self._lines, self._arrows
         parts = *moving, self._trail, self.plan, self.contacts
+        # one stamp for all markers, so that rviz shows them together
         markers = [marker for part in parts for marker in part.markers]
         for marker in markers:
             conversions.set_time(marker.header.stamp, motion.time_ns)
@@ -254,8 +268,17 @@ class Picture:
         monitor = self._monitor
         if monitor is None:
             return []
+        # inputs that have not arrived are None, so values that depend on them are unknown
         u = [motion.inputs.get(name) for name in self._input_names]
         return monitor.low(monitor.known_values(self._parameters, motion.q, motion.v, u))
+
+
+def _arrow(size: float) -> tuple[float, float, float]:
+    return SHAFT * size, HEAD * size, 0.0
+
+
+def _line(size: float) -> tuple[float, float, float]:
+    return LINE * size, 0.0, 0.0
 
 
 def _points(positions: Iterable[np.ndarray]) -> list[Point]:

@@ -1,4 +1,4 @@
-"""The motion of a plant and of its target, for nodes that show them."""
+"""The motion of a plant and its target, for nodes that show them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,19 @@ from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.selected_model import Model
 
 HARDWARE_QUEUE = 10
-"""Queue of a subscription to hardware, whose states come in several messages on one topic."""
+"""Queue length of a subscription to hardware states, because hardware may split a state into
+several messages.
+"""
 
 
 class MotionListener:
-    """The last configuration `q` (nq) at `time_ns`, -1 without one, its velocity `v` (nw), None
-    unless all of it is measured, and inputs by name; `first_ns` is when states of hardware began.
+    """The last configuration `q` (nq), its time `time_ns` (-1 before the first state), its
+    velocity `v` (nw; None unless all components are measured), and `inputs` by name. `first_ns` is
+    the time of the hardware's first state.
 
-    A new state or another target is `fresh` until the node has shown it. `received(time_ns)` is
-    called after every state, `restarted()` before one whose time is earlier than the last one's.
+    A new state or a new target is `fresh` until the node has shown it. `received(time_ns)` is
+    called after every state, and `restarted()` before a state whose time is earlier than that of
+    the last state.
     """
 
     def __init__(
@@ -67,22 +71,24 @@ class MotionListener:
         return self._target is None or self._target_ns == self.time_ns
 
     def expected(self) -> np.ndarray:
-        """The tracker's target (nq), or before the first one the configuration of the scenario's
-        reference at this time; of hardware, which has a clock of its own, the first one.
+        """The tracker's target (nq). Before the first target arrives, it is the configuration of
+        the scenario's reference at this time. For hardware, whose clock differs, it is then the
+        first configuration of the reference.
         """
         if self._target is not None:
             return np.array(self._target)
+        # simulated time is the time of the reference, but the hardware's clock is not
         time_s = self.time_ns * 1e-9 if self._simulated else 0.0
         step = min(max(0, round(time_s / self._h)), len(self._reference))
         return self._reference.states[step][: len(self._q)]
 
     def refuse(self, _: Refusal, reason: str) -> None:
-        """Warn of a message that is not used."""
+        """Count a refused message, and log the reason at a limited rate."""
         self._refused, self._trouble = self._refused + 1, reason
         self._warn(reason)
 
     def report(self, activity: str, frames: int, **values: object) -> Report:
-        """The report of a node that has shown `frames` states."""
+        """The report for a node that has shown `frames` states."""
         level, text = ("ok", activity) if frames else ("warn", "waiting for states")
         if self._trouble:
             level, text, self._trouble = "warn", self._trouble, ""
@@ -97,6 +103,7 @@ class MotionListener:
             return
         if self.time_ns < 0 and not self._simulated:
             self.first_ns = time_ns
+        # the plant was reset
         if time_ns < self.time_ns:
             self._restarted()
         self.q, self.v = np.array(self._q), np.array(self._v) if is_whole else None
@@ -108,6 +115,7 @@ class MotionListener:
         self.time_ns = -1
 
     def _on_target(self, time_ns: int) -> None:
+        # a target near the last one resolves signs and turns
         target = list(self._target or self._q)
         try:
             self._targets.read(target, self._v[:])
@@ -115,7 +123,7 @@ class MotionListener:
             self.refuse(error.kind, str(error))
             return
         self._target_ns = time_ns
-        if target != self._target:  # it may come after the last state
+        if target != self._target:  # the target may arrive after the last state
             self._target, self.fresh = target, self.time_ns >= 0
 
     def _on_command(self, message: JointState) -> None:

@@ -1,4 +1,4 @@
-"""Requests of motions; a replanner plans them while the tracker answers states."""
+"""Requests for motions, which a replanner plans while the tracker answers states."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from nh_control.ros.runtime.inbox import Inbox
 
 
 class GoalObserver(Protocol):
-    """Callbacks for the client of a goal."""
+    """Callbacks for a goal's client."""
 
     def accepted(self, leg: ReferenceLeg) -> None:
-        """The tracker follows the goal with this leg."""
+        """Called when the tracker follows the goal with this leg."""
 
     def ended(self, refusal: Refusal | None, reason: str) -> None:
-        """The tracker does not follow the goal, or has stopped following it."""
+        """Called when the tracker does not follow the goal, or stops following it."""
 
 
 @dataclass(frozen=True)
 class RequestContext:
-    """What requests of motions use: the node and its inbox, the tracker's sequence and report, and
-    `now()`, the present time of the states in ns.
+    """The objects that motion requests use: the node and its inbox, the tracker's sequence and
+    report, and `now()`, the current time of the states in ns.
     """
 
     node: Node
@@ -40,9 +40,9 @@ class RequestContext:
 
 
 class MotionRequests:
-    """Plans legs of a sequence for requests. A new request, or a new start of the run, replaces a
-    request; its observer is called. The first plan begins `lead_s` ahead, later ones as far ahead
-    as the last one took.
+    """Plans legs of a sequence for requests. A new request, or a restart of the run, replaces the
+    current request and calls its observer. The first plan begins `lead_s` in the future. The lead
+    time of a later plan is the time that the previous plan took.
     """
 
     def __init__(self, context: RequestContext, lead_s: float = LEAD_S):
@@ -51,11 +51,12 @@ class MotionRequests:
         self._warn = ThrottledLog(lambda text: self._log.warning(text))
         post, accepted, refused = context.inbox.post, self._accepted, self.on_refused
         self._replanner = Replanner(context.sequence, post, accepted, refused, lead_s)
+        # a request is first planned, and then followed
         self._planned: GoalObserver | None = None
         self._followed: GoalObserver | None = None
 
     def forget(self, why: str) -> None:
-        """Drop the planned and the followed request, because another reference has begun."""
+        """Drop the planned and the followed request, because a new reference begins."""
         self._replanner.forget()
         for observer in (self._planned, self._followed):
             if observer is not None:
@@ -63,10 +64,10 @@ class MotionRequests:
         self._planned = self._followed = None
 
     def renew(self) -> None:
-        """Plan a request again whose plan ends before it does; called after every answer."""
+        """Renew a plan that ends before its request. Called after every answer."""
 
     def close(self) -> None:
-        """End planning."""
+        """Stop planning."""
         self._replanner.close()
 
     def refuse(self, what: str, reason: str, kind: Refusal, observer: GoalObserver | None) -> None:
@@ -79,26 +80,30 @@ class MotionRequests:
     def plan(
         self, what: str, leg: Callable[[int], ReferenceLeg], observer: GoalObserver | None
     ) -> None:
-        """Plan `leg(k)`, which starts at step k of the sequence; `what` names it for people."""
+        """Plan `leg(k)`, which starts at step k of the sequence. `what` names the plan in
+        texts.
+        """
         if self._planned is not None:
             self._planned.ended(None, f"replaced by {what} while it was planned")
         self._planned = observer
         self._replanner.request(what, leg)
 
     def on_accepted(self, what: str, leg: ReferenceLeg) -> None:
-        """Count and report a leg that is followed from its start on."""
+        """Count and log the leg that the tracker will follow."""
         self.report.accept_goal()
         h = self.sequence.dsys.h
         self._log.info(
-            f"{what} accepted: from t = {leg.start * h:.3f} s to rest at t = {leg.end * h:.3f} s"
+            f"{what} accepted: starts at t = {leg.start * h:.3f} s, at rest at "
+            f"t = {leg.end * h:.3f} s"
         )
 
     def on_refused(self, what: str, reason: str) -> None:
-        """Count and report a request that could not be planned."""
+        """Refuse a request that could not be planned."""
         observer, self._planned = self._planned, None
         self.refuse(what, reason, Refusal.MODEL, observer)
 
     def _accepted(self, what: str, leg: ReferenceLeg) -> None:
+        # the new leg replaces the leg that was followed
         before, self._followed, self._planned = self._followed, self._planned, None
         if before is not None:
             before.ended(None, f"replaced by {what}")

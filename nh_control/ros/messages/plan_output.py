@@ -1,4 +1,4 @@
-"""The plan of a predictive tracker as messages: its path, and numbers to plot."""
+"""Messages with a predictive tracker's plan: its path, and numbers for plots."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ from nh_control.ros.runtime.selected_model import Model
 
 INTERVAL_S = 0.1
 POSES = 20
-"""Largest number of poses in a path: the tracker publishes plans while it answers states."""
+"""Maximum number of poses in a path, because the tracker publishes plans while it answers
+states.
+"""
 NUMBERS = ("solve_s", "margin", "plan_age_steps")
 
 
 class PlanOutput:
-    """Publishes, for those who subscribe, at most every INTERVAL_S of wall time:
+    """Publishes, if there are subscribers, at most once per INTERVAL_S of wall time:
 
-    plan                   Path, of the frame that leaves the trail, from the present step on
-    controller_state/plan  Float64MultiArray, NUMBERS: how long the last state waited for its
-                           command, the least margin of the constraints, NaN without any, and the
-                           age of the plan, -1 without one
+    plan                   Path of the frame that leaves the trail, from the current step
+    controller_state/plan  Float64MultiArray, NUMBERS: the time for which the last state waited
+                           for its command; the minimum margin of the constraints, NaN if there
+                           are none; and the age of the plan in steps, -1 if there is no plan
     """
 
     def __init__(self, node: Node, model: Model, planner: Planner, prefix: str):
@@ -41,6 +43,7 @@ class PlanOutput:
     def publish(self, stamp: int) -> None:
         """Publish the last command's plan, with the stamp (ns) of the state that it answers."""
         now, plan = time.monotonic(), self._planner.plan
+        # publish seldom, because publishing takes time between two answers
         if now < self._next_at or plan is None:
             return
         self._next_at = now + INTERVAL_S
@@ -61,6 +64,7 @@ class PlanOutput:
         path, dsys = Path(), self._model.dsys
         path.header.frame_id = self._frame
         conversions.set_time(path.header.stamp, stamp)
+        # at most POSES of the states that are still ahead, evenly spaced
         ahead = plan.states[plan.age :]
         for i in np.unique(np.linspace(0, len(ahead) - 1, POSES).round().astype(int)):
             pose = PoseStamped()

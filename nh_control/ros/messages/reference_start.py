@@ -1,6 +1,7 @@
 """The start time of the reference. The plant publishes it before the first state of a run and
-whenever its state is changed, so that a tracker starts with it. For hardware the tracker publishes
-it; recordings that begin later contain it as well.
+whenever the plant's state is changed, so that a tracker starts at the same time. For hardware, the
+tracker publishes it. The topic is latched, so that recordings that begin later also contain the
+start time.
 """
 
 from __future__ import annotations
@@ -20,31 +21,31 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 class ReferenceStartPublisher:
-    """Publishes the time, latched."""
+    """Publishes the start time on a latched topic."""
 
     def __init__(self, node: Node):
         self._publisher = node.create_publisher(Time, TOPIC, LATCHED)
 
     def publish(self, stamp: int) -> None:
-        """Publish the start of the reference, in ns."""
+        """Publish the reference's start time, in ns."""
         seconds, nanoseconds = divmod(stamp, NANOSECONDS)
         self._publisher.publish(Time(sec=seconds, nanosec=nanoseconds))
 
     def deliver(self, stamp: int) -> None:
-        """Publish the start; returns when all subscribers have it, which also a tracker on a busy
-        machine needs before the next state.
+        """Publish the start time, and wait until all subscribers have received it. A tracker needs
+        it before the next state.
         """
         self.publish(stamp)
         wait_delivered([self._publisher])
 
 
 def has_start_publisher(node: Node) -> bool:
-    """Whether there is a publisher of the reference's start."""
+    """Whether any node publishes the reference's start time."""
     return node.count_publishers(TOPIC) > 0
 
 
 def subscribe_start(inbox: Inbox, received: Callable[[int], None]) -> None:
-    """Call `received(stamp)` (ns) with the starts that the plant publishes."""
+    """Call `received(stamp)` (ns) with each start time that the plant publishes."""
     inbox.subscribe(
         Time, TOPIC, lambda time: received(time.sec * NANOSECONDS + time.nanosec), LATCHED
     )

@@ -1,6 +1,6 @@
-"""Messages of sensors: an Imu as sensor_msgs/Imu, positions with attitudes as
-geometry_msgs/PoseWithCovarianceStamped, all others as sensor_msgs/JointState with a name and a
-position for every number.
+"""Sensor messages: sensor_msgs/Imu for an IMU, geometry_msgs/PoseWithCovarianceStamped for a
+position with attitude, and otherwise sensor_msgs/JointState with a name and a position for each
+number.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from nh_control.ros.messages.conversions import ConversionError
 from nh_control.scenarios import Sensor
 
 PREFIX = "sensors/"
-"""Prefix of the topics of sensors."""
+"""Prefix of sensor topics."""
 
 
 @dataclass(frozen=True)
 class SensorCodec:
-    """Converts the values (ny) of a sensor from and to its message, see `sensor_codec`; `read`
-    raises ConversionError for numbers that are not finite or do not fit.
+    """Converts between the values (ny) of a sensor and its message (see `sensor_codec`). `read`
+    raises ConversionError for numbers that are missing or not finite.
     """
 
     sensor: Sensor
@@ -45,25 +45,25 @@ class SensorCodec:
 
     @property
     def topic(self) -> str:
-        """The topic of the sensor."""
+        """The sensor's topic."""
         return PREFIX + self.sensor.name
 
 
 def sensor_codec(sensor: Sensor, system: System, prefix: str = "") -> SensorCodec:
-    """The codec of a sensor of the system; frames begin with `prefix`."""
+    """The codec for a sensor of the system. Frame names begin with `prefix`."""
     (output,) = system.chosen_outputs([sensor.output])
     if isinstance(output, Imu):
-        made = _imu(sensor, output)
+        codec = _imu(sensor, output)
     elif is_pose(output.values):
-        made = _pose(sensor, output)
+        codec = _pose(sensor, output)
     else:
-        made = _numbers(sensor, output)
-    made.message.header.frame_id = prefix + sensor.frame if sensor.frame else ""
-    return made
+        codec = _numbers(sensor, output)
+    codec.message.header.frame_id = prefix + sensor.frame if sensor.frame else ""
+    return codec
 
 
 def is_pose(space: Space) -> bool:
-    """Whether values are a position (3), then an attitude."""
+    """Whether the values are a position (3) followed by an attitude."""
     if not isinstance(space, Product) or len(space.factors) != 2:
         return False
     position, attitude = space.factors
@@ -71,11 +71,12 @@ def is_pose(space: Space) -> bool:
 
 
 def _imu(sensor: Sensor, output: Output) -> SensorCodec:
-    """Write angular velocity and acceleration with their variances; the orientation is not
-    measured.
+    """The codec for angular velocities and accelerations, with their variances. It marks the
+    orientation in the message as unknown.
     """
     message = ImuMessage()
     variances = sensor.deviations(6) ** 2
+    # -1 marks an orientation that is not measured
     message.orientation_covariance[0] = UNKNOWN
     message.angular_velocity_covariance = np.diag(variances[:3]).ravel()
     message.linear_acceleration_covariance = np.diag(variances[3:]).ravel()
@@ -84,31 +85,31 @@ def _imu(sensor: Sensor, output: Output) -> SensorCodec:
         conversions.set_xyz(message.angular_velocity, values[:3].tolist())
         conversions.set_xyz(message.linear_acceleration, values[3:].tolist())
 
-    def read(given: ImuMessage) -> np.ndarray:
-        parts = given.angular_velocity, given.linear_acceleration
+    def read(received: ImuMessage) -> np.ndarray:
+        parts = received.angular_velocity, received.linear_acceleration
         return _finite(sensor, [c for part in parts for c in conversions.xyz(part)])
 
     return SensorCodec(sensor, message, write, read)
 
 
 def _pose(sensor: Sensor, output: Output) -> SensorCodec:
-    """Write a pose. The message has the covariance about fixed axes: `R V R^T` for a rotation with
-    noise in the axes of the body.
+    """The codec for a pose. The covariance in the message is about fixed axes: `R V R^T`, where V
+    is the covariance of the rotation in the body's axes.
     """
     message = PoseWithCovarianceStamped()
     variances = sensor.deviations(6) ** 2
 
     def write(values: np.ndarray) -> None:
-        pose, turned = message.pose.pose, quat2mat(values[3:])
+        pose, rotation = message.pose.pose, quat2mat(values[3:])
         conversions.set_xyz(pose.position, values[:3].tolist())
         conversions.set_wxyz(pose.orientation, values[3:].tolist())
         covariance = np.diag(variances)
-        covariance[3:, 3:] = turned @ covariance[3:, 3:] @ turned.T
+        covariance[3:, 3:] = rotation @ covariance[3:, 3:] @ rotation.T  # R V R^T
         message.pose.covariance = covariance.ravel()
 
-    def read(given: PoseWithCovarianceStamped) -> np.ndarray:
-        position = conversions.xyz(given.pose.pose.position)
-        attitude = conversions.unit_wxyz(given.pose.pose.orientation, sensor.name)
+    def read(received: PoseWithCovarianceStamped) -> np.ndarray:
+        position = conversions.xyz(received.pose.pose.position)
+        attitude = conversions.unit_wxyz(received.pose.pose.orientation, sensor.name)
         return _finite(sensor, [*position, *attitude])
 
     return SensorCodec(sensor, message, write, read)
@@ -121,8 +122,9 @@ def _numbers(sensor: Sensor, output: Output) -> SensorCodec:
     def write(values: np.ndarray) -> None:
         message.position = array("d", values.tolist())
 
-    def read(given: JointState) -> np.ndarray:
-        known = dict(zip(given.name, given.position))
+    def read(received: JointState) -> np.ndarray:
+        # names may come in any order, among other names
+        known = dict(zip(received.name, received.position))
         if missing := [name for name in names if name not in known]:
             raise ConversionError(
                 Refusal.NAMES, f"sensor {sensor.name} without {missing}; expected {names}"

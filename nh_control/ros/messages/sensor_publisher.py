@@ -1,4 +1,4 @@
-"""The measurements of a plant's sensors on their topics."""
+"""A publisher of measurements from a plant's sensors."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from nh_control.scenarios import Scenario
 
 
 class SensorPublisher:
-    """Publishes the measurements of a scenario's sensors on its plant, each at its rate, with the
-    stamp of the measured state; `stamp(k)` is the stamp of step k in ns.
+    """Publishes the measurements of a scenario's sensors, each at the sensor's rate and with the
+    stamp of the measured state. `stamp(k)` is the stamp of step k in ns.
     """
 
     def __init__(
@@ -41,16 +41,16 @@ class SensorPublisher:
 
     @property
     def publishers(self) -> list[Publisher]:
-        """The publishers of all sensors."""
+        """The publishers for all sensors."""
         return list(self._publishers.values())
 
     def late_subscribers(self) -> bool:
-        """Whether a sensor has new subscribers since its last publication."""
+        """Whether a sensor has gained subscribers since the last publication."""
         return self._late_subscribers.new()
 
     def publish(self) -> None:
-        """Publish the measurements that arrive at the plant's step; if the plant repeats the step
-        for late subscribers, publish them again.
+        """Publish the measurements that arrive at the plant's step. Publish them again if the
+        plant repeats the step for late subscribers.
         """
         self._late_subscribers.count()
         for measured in self._plant.measurements:

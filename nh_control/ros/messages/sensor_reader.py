@@ -1,4 +1,4 @@
-"""Measurements of a plant's sensors, read from their topics."""
+"""Measurements from a plant's sensors, received on their topics."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ QUEUE = 100
 
 @dataclass
 class _Channel:
-    """A sensor's codec, the step of its last measurement, and the measurements that have not been
-    taken.
+    """A sensor's codec, the step of its last measurement, and the `pending` measurements, which
+    have not been used yet.
     """
 
     codec: SensorCodec
     last: int = -1
-    come: list[Measurement] = field(default_factory=list)
+    pending: list[Measurement] = field(default_factory=list)
 
 
 class SensorReader:
-    """Subscribes to sensors of a plant in steps of h s; `arrived()` is called after every
-    measurement, `refused(kind, reason)` for messages that cannot be used.
+    """Subscribes to the sensors of a plant whose time step is h (s). `arrived()` is called after
+    every measurement, and `refused(kind, reason)` for unusable messages.
     """
 
     def __init__(
@@ -52,25 +52,28 @@ class SensorReader:
             inbox.subscribe(type(codec.message), codec.topic, on, QUEUE)
 
     def complete(self, k: int) -> bool:
-        """Whether all measurements until step k that are not late have arrived."""
+        """Whether all measurements that are due at step k have arrived."""
         return all(c.last >= self._due(c.codec.sensor, k) for c in self._channels)
 
     def take(self, k: int) -> list[Measurement]:
-        """The measurements that have arrived at steps up to k, once."""
+        """Remove and return the pending measurements for steps up to k."""
         taken = []
         for channel in self._channels:
-            taken += [one for one in channel.come if one.step <= k]
-            channel.come = [one for one in channel.come if one.step > k]
+            taken += [item for item in channel.pending if item.step <= k]
+            channel.pending = [item for item in channel.pending if item.step > k]
         return taken
 
     def restart(self, k: int) -> None:
-        """Start the run again at step k, without measurements of later steps."""
+        """Restart the run at step k, without the measurements of later steps."""
         for channel in self._channels:
-            channel.come = [one for one in channel.come if one.step <= k]
-            channel.last = min(channel.last, k) if channel.come else -1
+            channel.pending = [item for item in channel.pending if item.step <= k]
+            channel.last = min(channel.last, k) if channel.pending else -1
 
     def _due(self, sensor: Sensor, k: int) -> int:
-        """The last step whose measurement has arrived at step k, negative if there is none."""
+        """The last step whose measurement is due at step k, or a negative number if there is
+        none.
+        """
+        # measurements are taken at multiples of `every` and arrive after the sensor's delay
         latest, every = k - sensor.delay(self._h), sensor.every(self._h)
         return latest - latest % every if latest >= 0 else -1
 
@@ -78,7 +81,7 @@ class SensorReader:
         sensor, stamp = channel.codec.sensor, conversions.nanoseconds(message.header.stamp)
         step = self._clock.step(stamp)
         if step is None:
-            text = f"sensor {sensor.name}: stamp {stamp * 1e-9:.9f} s is that of no step"
+            text = f"sensor {sensor.name}: stamp {stamp * 1e-9:.9f} s belongs to no step"
             self._refused(Refusal.STAMP, text)
             return
         try:
@@ -86,10 +89,10 @@ class SensorReader:
         except ConversionError as reason:
             self._refused(reason.kind, str(reason))
             return
-        if step == channel.last:  # published again, for somebody else
+        if step == channel.last:  # published again for late subscribers
             return
-        if step < channel.last:  # another run
-            channel.come.clear()
+        if step < channel.last:  # a new run
+            channel.pending.clear()
         channel.last = step
-        channel.come.append(Measurement(sensor, step, values))
+        channel.pending.append(Measurement(sensor, step, values))
         self._arrived()

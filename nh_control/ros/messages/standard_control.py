@@ -1,5 +1,5 @@
-"""A plant under simulation_interfaces, the standard services and action for simulators, where that
-package is installed.
+"""Control of a plant through simulation_interfaces, the standard services and action for
+simulators. This module requires that package.
 """
 
 from __future__ import annotations
@@ -57,9 +57,8 @@ FEATURES = (
 
 
 class StandardControl:
-    """The services, in the namespace of the node, and the action `simulate_steps`: states are
-    those of `loop`, entities are the bodies of the scenario with this `title`; `quit_` ends the
-    process.
+    """The services, in the node's namespace, and the action `simulate_steps`. They control `loop`.
+    The entities are the bodies of the scenario with the given `title`. `quit_` ends the process.
     """
 
     def __init__(
@@ -85,7 +84,7 @@ class StandardControl:
             (SetEntityState, "set_entity_state", self._set_entity_state),
         ):
             node.create_service(kind, name, handle)
-        group = ReentrantCallbackGroup()  # steps take their time, meanwhile others are served
+        group = ReentrantCallbackGroup()  # other services must be served during long steps
         node.create_service(StepSimulation, "step_simulation", self._step, callback_group=group)
         self._action = ActionServer(
             node,
@@ -97,7 +96,7 @@ class StandardControl:
         )
 
     def close(self) -> None:
-        """End the action; the node ends its services."""
+        """End the action. The node destroys its services."""
         self._action.destroy()
 
     # Time ----------------------------------------------------------------------------------------
@@ -113,10 +112,11 @@ class StandardControl:
         return response
 
     def _state(self) -> int:
-        """State of the simulation; a run that has ended or failed counts as paused."""
+        """State of the simulation. A run that has finished or failed counts as paused."""
         mode, reason = self._loop.mode, self._loop.reason
         if mode is Mode.RUNNING:
             return int(SimulationState.STATE_PLAYING)
+        # a stop is a pause that resets the run
         stopped = mode is Mode.PAUSED and reason == STOPPED
         return int(SimulationState.STATE_STOPPED if stopped else SimulationState.STATE_PAUSED)
 
@@ -133,9 +133,10 @@ class StandardControl:
                 self._quit()
             elif target not in requests:
                 raise _Failed(Result.RESULT_FEATURE_UNSUPPORTED, f"no state {target}")
+            # the standard has an error code for this case
             elif target == self._state():
                 code = SetSimulationState.Response.ALREADY_IN_TARGET_STATE
-                raise _Failed(code, f"the plant is {loop.mode.value} already")
+                raise _Failed(code, f"the plant is already {loop.mode.value}")
             else:
                 self._inbox.call(requests[target])
 
@@ -149,11 +150,12 @@ class StandardControl:
             kinds.SCOPE_TIME: loop.reset_time,
             kinds.SCOPE_STATE: loop.reset_state,
         }
+        # scope 0 means everything, and spawned entities do not exist
         scope = request.scope & (kinds.SCOPE_TIME | kinds.SCOPE_STATE)
 
         def change() -> None:
             if request.scope and not scope:
-                text = "nothing is ever spawned here"
+                text = "this simulator spawns no entities"
                 raise _Failed(Result.RESULT_FEATURE_UNSUPPORTED, text)
             self._inbox.call(requests[scope])
 
@@ -162,18 +164,20 @@ class StandardControl:
     # Steps ---------------------------------------------------------------------------------------
 
     async def _step(self, request: Any, response: Any) -> Any:
-        response.result = await self._made(request.steps, lambda made: None)
+        response.result = await self._take_steps(request.steps, lambda completed: None)
         return response
 
     async def _simulate_steps(self, goal: Any) -> Any:
         requested = goal.request.steps
 
-        def tell(made: int) -> None:
+        def tell(completed: int) -> None:
             goal.publish_feedback(
-                SimulateSteps.Feedback(completed_steps=made, remaining_steps=requested - made)
+                SimulateSteps.Feedback(
+                    completed_steps=completed, remaining_steps=requested - completed
+                )
             )
 
-        result = SimulateSteps.Result(result=await self._made(requested, tell))
+        result = SimulateSteps.Result(result=await self._take_steps(requested, tell))
         if goal.is_cancel_requested:
             goal.canceled()
         elif result.result.result == Result.RESULT_OK:
@@ -182,8 +186,10 @@ class StandardControl:
             goal.abort()
         return result
 
-    async def _made(self, requested: int, tell: Callable[[int], None]) -> Result:
-        """The result of so many steps, of which `tell` is called with how many are made."""
+    async def _take_steps(self, requested: int, tell: Callable[[int], None]) -> Result:
+        """Take the steps, call `tell` with the number of completed steps, and return the
+        result.
+        """
         if requested < 1:
             text = f"expected at least 1 step, got {requested}"
             return Result(result=Result.RESULT_OPERATION_FAILED, error_message=text)
@@ -192,14 +198,15 @@ class StandardControl:
         result = _outcome(lambda: self._inbox.call(request))
         if result.result != Result.RESULT_OK:
             return result
+        # feedback after each group of completed steps
         over = False
         while not over:
             over = await steps.next()
-            tell(steps.made)
-        if steps.made == requested:
+            tell(steps.completed)
+        if steps.completed == requested:
             return result
         reason = f"{loop.mode.value}{f': {loop.reason}' if loop.reason else ''}"
-        text = f"{steps.made} of {requested} steps made, the plant is {reason}"
+        text = f"{steps.completed} of {requested} steps taken, the plant is {reason}"
         return Result(result=Result.RESULT_OPERATION_FAILED, error_message=text)
 
     def _cancel(self, _: Any) -> CancelResponse:
@@ -216,6 +223,7 @@ class StandardControl:
 
     def _get_entities_states(self, request: Any, response: Any) -> Any:
         def fill() -> None:
+            # all states belong to the same step, because the loop waits for this request
             names = self._matching(request.filters)
             response.states = [self._shown(name) for name in names]
             response.entities = names
@@ -238,16 +246,16 @@ class StandardControl:
         return _answer(response, lambda: self._inbox.call(fill))
 
     def _set_entity_state(self, request: Any, response: Any) -> Any:
-        given, loop = request.state, self._loop
+        target, loop = request.state, self._loop
 
         def change() -> None:
             self._require(request.entity)
-            state = self._entities.moved(
+            state = self._entities.state_with(
                 request.entity,
                 loop.plant.state,
-                given.header.frame_id,
-                given.pose if request.set_pose else None,
-                given.twist if request.set_twist else None,
+                target.header.frame_id,
+                target.pose if request.set_pose else None,
+                target.twist if request.set_twist else None,
             )
             loop.set_state(state)
 
@@ -255,18 +263,19 @@ class StandardControl:
         return _answer(response, lambda: self._inbox.call(change), failed)
 
     def _shown(self, name: str) -> EntityState:
-        """The present state of a body; in the loop's thread."""
+        """The current state of a body. Called in the loop's thread."""
         plant, state = self._loop.plant, EntityState()
         state.header.frame_id = self._entities.show(name, plant.state, state.pose, state.twist)
         conversions.set_time(state.header.stamp, self._loop.validator.clock.stamp(plant.step))
         return state
 
     def _matching(self, filters: EntityFilters) -> list[str]:
-        """Names that pass the filters; raises _Failed."""
+        """The names that match the filters. Raises _Failed."""
         if filters.categories or filters.tags.tags or filters.bounds.type:
-            text = "entities are filtered by name alone"
+            text = "entities can only be filtered by name"
             raise _Failed(Result.RESULT_FEATURE_UNSUPPORTED, text)
         try:
+            # the filter is a regular expression
             pattern = re.compile(filters.filter)
         except re.error as error:
             text = f"filter {filters.filter!r}: {error}"
@@ -274,15 +283,15 @@ class StandardControl:
         return [name for name in self._entities.names if pattern.search(name)]
 
     def _require(self, name: str) -> None:
-        """Raise _Failed unless there is an entity of this name."""
+        """Raise _Failed unless there is an entity with the given name."""
         names = self._entities.names
         if name not in names:
-            text = f"no entity '{name}'; there are {', '.join(names) or 'none'}"
+            text = f"no entity '{name}'; entities: {', '.join(names) or 'none'}"
             raise _Failed(Result.RESULT_NOT_FOUND, text)
 
 
 class _Failed(Exception):
-    """A request fails with a code of its result."""
+    """The failure of a request, with a code for its result."""
 
     def __init__(self, code: int, message: str):
         super().__init__(message)
@@ -292,7 +301,9 @@ class _Failed(Exception):
 def _answer(
     response: Any, request: Callable[[], None], failed: int = Result.RESULT_OPERATION_FAILED
 ) -> Any:
-    """The response with the result of a request, `failed` with the reason if it is refused."""
+    """The response with the request's result. If the request is refused, the result has the code
+    `failed` and the reason.
+    """
     response.result = _outcome(request, failed)
     return response
 
@@ -304,7 +315,7 @@ def _outcome(request: Callable[[], None], failed: int = Result.RESULT_OPERATION_
         return Result(result=reason.code, error_message=str(reason))
     except (Refused, ValueError) as reason:
         return Result(result=failed, error_message=str(reason))
-    except (TimeoutError, CallTimeout) as reason:  # the same from Python 3.11 on
+    except (TimeoutError, CallTimeout) as reason:  # two classes before Python 3.11
         text = str(reason) or "the plant did not answer in time"
         return Result(result=Result.RESULT_OPERATION_FAILED, error_message=text)
     return Result(result=Result.RESULT_OK)

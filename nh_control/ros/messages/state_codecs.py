@@ -1,8 +1,8 @@
-"""Messages of states: one for a scenario's joints, one for a planar body, one for bodies in space.
-Their codecs convert configurations and velocities to fields and back; these classes copy the
-fields into and out of messages, and refuse unusable messages.
+"""State messages: one for a scenario's joints, one for a planar body, and one for bodies in space.
+The codecs of `wire_format` convert configurations and velocities to fields and back. The classes
+here copy the fields to and from messages, and refuse unusable messages.
 
-Messages are made once, because they are published thousands of times per second.
+Messages are created only once, because they are published thousands of times per second.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from nh_control.discrete.system import DiscreteSystem
 from nh_control.loop.reports import Refusal, shortened
 from nh_control.loop.wire_format import (
     UNKNOWN,
+    UNKNOWN_RATES,
     BodiesCodec,
     BodyFields,
     JointFields,
@@ -44,15 +45,18 @@ def codecs(
     velocities: bool = True,
     parameters: Any = None,
     prefix: str = "",
+    efforts: bool = False,
 ) -> tuple[Codec, ...]:
-    """The codecs that together contain the state of the scenario's system with these `parameters`,
-    by default its own. Messages have velocities or, like those of encoders, none; frames begin
-    with `prefix`.
+    """The codecs whose messages together contain the state of the scenario's system. The system
+    has the given `parameters`, by default the scenario's. With `velocities`, the messages contain
+    velocities, which encoder messages do not. With `efforts`, the joint messages contain efforts.
+    Frame names begin with `prefix`.
     """
+    # the type of the fields determines the message
     parts: list[Codec] = []
     for codec in state_codecs(scenario, dsys.system.space, parameters):
         if isinstance(codec, JointStateCodec):
-            parts.append(JointCodec(codec, velocities))
+            parts.append(JointCodec(codec, velocities, efforts))
         elif isinstance(codec, OdometryCodec):
             parts.append(PlanarCodec(codec, velocities, prefix))
         elif isinstance(codec, MultiDofCodec):
@@ -61,48 +65,72 @@ def codecs(
 
 
 class JointCodec:
-    """One-dof joints as JointState."""
+    """Joints with one degree of freedom, as JointState."""
 
     topic, message_type = JointStateCodec.topic, JointState
 
-    def __init__(self, codec: JointStateCodec, velocities: bool = True):
+    def __init__(self, codec: JointStateCodec, velocities: bool = True, efforts: bool = False):
         self._codec, self.names = codec, codec.names
+        # create arrays with their final lengths, because a template needs constant lengths
         zeros = array("d", bytes(8 * len(self.names)))
         self.message = JointState(
-            name=self.names, position=zeros[:], velocity=zeros[:] if velocities else array("d")
+            name=self.names,
+            position=zeros[:],
+            velocity=zeros[:] if velocities else array("d"),
+            effort=zeros[:] if efforts else array("d"),
         )
         self.outgoing: Sequence[tuple[str, Any]] = ((self.topic, self.message),)
         self.odometry: Sequence[Odometry] = ()
 
-    def write(self, q: Vector, v: Vector) -> None:
-        """Write configuration q (nq) and velocity v (nw)."""
+    def write(self, q: Vector, v: Vector, efforts: Sequence[float] = ()) -> None:
+        """Write configuration q (nq), velocity v (nw) and joint efforts."""
+        self.write_fields(self.shown(q, v), efforts)
+
+    def shown(self, q: Vector, v: Vector) -> dict[str, JointFields]:
+        """The message fields at configuration q (nq) and velocity v (nw)."""
+        fields = self._codec.fields(q, v)
+        if self.message.velocity:
+            return fields
+        # NaN marks velocities that encoders do not measure
+        return {name: JointFields(joint.position, math.nan) for name, joint in fields.items()}
+
+    def write_fields(
+        self, fields: Mapping[str, JointFields], efforts: Sequence[float] = ()
+    ) -> None:
+        """Write the fields and the joint efforts into `message`."""
         positions, velocities = self.message.position, self.message.velocity
-        for i, joint in enumerate(self._codec.fields(q, v).values()):
+        for i, effort in enumerate(efforts):
+            self.message.effort[i] = effort
+        for i, joint in enumerate(fields.values()):
             positions[i] = joint.position
             if velocities:
                 velocities[i] = joint.velocity
 
+    def write_odometry(self, fields: Mapping[str, JointFields]) -> None:
+        """Do nothing, because joints have no odometry."""
+
     def fields(self, message: JointState) -> dict[str, JointFields]:
-        """The fields of a message; raises ConversionError unless every joint has a position, and
-        all or none a velocity.
+        """The fields of a message. Raises ConversionError unless every joint has a position, and
+        either all joints or none have a velocity.
         """
-        sizes = names, positions, velocities = [
+        names, positions, velocities = (
             len(part) for part in (message.name, message.position, message.velocity)
-        ]
+        )
+        # all joints have a position, and all or none have a velocity
         if positions != names or velocities not in (0, names):
             raise ConversionError(
                 Refusal.LENGTH,
-                "joint state with {} names, {} positions, {} velocities; expected as many "
-                "positions as names, and as many velocities or none".format(*sizes),
+                f"joint state with {names} names, {positions} positions, {velocities} velocities; "
+                "expected as many positions as names, and as many velocities or none",
             )
         return self._codec.message_fields(message)
 
     def read(self, message: JointState, q: Numbers, v: Numbers) -> bool:
-        """Read into q (nq) and v (nw) as its codec does. A velocity NaN is none, as
-        joint_state_broadcaster publishes it for joints without this interface.
+        """Read into q (nq) and v (nw) as the codec does. A velocity of NaN counts as missing,
+        because joint_state_broadcaster publishes NaN for joints without a velocity interface.
 
-        Raises ConversionError for missing joints, wrong lengths, and other values of these joints
-        that are not finite.
+        Raises ConversionError for missing joints, wrong lengths, and other values that are not
+        finite.
         """
         return self.read_fields(self.fields(message), q, v)
 
@@ -110,6 +138,7 @@ class JointCodec:
         """Read fields as `read` does."""
         _require(self.names, fields, "joint state")
         for name in self.names:
+            # NaN means a missing velocity, but infinity is an error
             position, velocity = fields[name]
             if not math.isfinite(position) or math.isinf(velocity):
                 raise ConversionError(
@@ -121,34 +150,56 @@ class JointCodec:
 
 
 class BodyCodec:
-    """Bodies as Odometry each, whose poses and body velocities are in the parent frames."""
+    """Bodies, each with an Odometry message. Poses are in the parent frame, and twists are in the
+    body's axes.
+    """
 
     def __init__(self, codec: BodiesCodec, velocities: bool = True, prefix: str = ""):
-        self._codec, self.names = codec, codec.names
+        self._codec, self.names, self._velocities = codec, codec.names, velocities
         self.odometry = [Odometry(child_frame_id=prefix + name) for name in codec.names]
         for message, parent in zip(self.odometry, codec.parents):
             message.header.frame_id = prefix + parent
             if not velocities:
+                # -1 marks a twist that is not measured
                 message.twist.covariance[0] = UNKNOWN
 
-    def write(self, q: Vector, v: Vector) -> None:
+    def write(self, q: Vector, v: Vector, efforts: Sequence[float] = ()) -> None:
         """Write configuration q (nq) and velocity v (nw)."""
-        self._write(self._codec.fields(q, v))
+        fields = self.shown(q, v)
+        self.write_odometry(fields)
+        self.write_fields(fields)
+
+    def shown(self, q: Vector, v: Vector) -> dict[str, BodyFields]:
+        """The message fields at configuration q (nq) and velocity v (nw)."""
+        fields = self._codec.fields(q, v)
+        if self._velocities:
+            return fields
+        # rates that are NaN are unknown
+        unknown = {"linear_velocity": UNKNOWN_RATES, "angular_velocity": UNKNOWN_RATES}
+        return {name: body._replace(**unknown) for name, body in fields.items()}
 
     def place(self, q: Vector, pose: Pose) -> None:
         """Write the pose of the first body at configuration q (nq)."""
+        # velocities do not matter for a pose
         first, *_ = self._codec.fields(q, self._codec.rest).values()
         _write_pose(first, pose.position, pose.orientation)
 
-    def _write(self, bodies: Mapping[str, BodyFields]) -> None:
-        for fields, message in zip(bodies.values(), self.odometry):
-            _write_pose(fields, message.pose.pose.position, message.pose.pose.orientation)
-            if message.twist.covariance[0] != UNKNOWN:
-                _write_twist(fields, message.twist.twist)
+    def write_fields(
+        self, fields: Mapping[str, BodyFields], efforts: Sequence[float] = ()
+    ) -> None:
+        """Write the fields into the messages."""
+        self.write_odometry(fields)
+
+    def write_odometry(self, fields: Mapping[str, BodyFields]) -> None:
+        """Write the fields into `odometry`."""
+        for body, message in zip(fields.values(), self.odometry):
+            _write_pose(body, message.pose.pose.position, message.pose.pose.orientation)
+            if self._velocities:
+                _write_twist(body, message.twist.twist)
 
 
 class PlanarCodec(BodyCodec):
-    """A planar body."""
+    """A planar body as Odometry."""
 
     topic, message_type = OdometryCodec.topic, Odometry
 
@@ -158,10 +209,14 @@ class PlanarCodec(BodyCodec):
         self.outgoing: Sequence[tuple[str, Any]] = ((self.topic, self.message),)
 
     def read(self, message: Odometry, q: Numbers, v: Numbers) -> bool:
-        """Read into q (nq) and v (nw) as its codec does; raises ConversionError for values that
-        are not finite, other than rates NaN, which are unknown.
+        """Read into q (nq) and v (nw) as the codec does. Rates that are NaN are unknown. Raises
+        ConversionError for other values that are not finite.
         """
-        fields = self._codec.message_fields(message)
+        return self.read_fields(self._codec.message_fields(message), q, v)
+
+    def read_fields(self, fields: Mapping[str, BodyFields], q: Numbers, v: Numbers) -> bool:
+        """Read fields as `read` does."""
+        # only the heading and the position in the plane are used
         (body,) = fields.values()
         values = yaw(body.quaternion_wxyz), *body.position[:2]
         rates = body.angular_velocity[2], *body.linear_velocity[:2]
@@ -174,8 +229,9 @@ class PlanarCodec(BodyCodec):
 
 
 class SpatialCodec(BodyCodec):
-    """Bodies in space, which together contain the state, as MultiDOFJointState, and each of them
-    as Odometry on `<frame>/odom`. Transforms give the bodies' frames in the parent frame.
+    """Bodies in space. One MultiDOFJointState contains the state of all bodies, and each body also
+    has an Odometry message on `<frame>/odom`. Transforms are the poses of the bodies' frames in
+    the parent frame.
     """
 
     topic, message_type = MultiDofCodec.topic, MultiDOFJointState
@@ -193,19 +249,23 @@ class SpatialCodec(BodyCodec):
             *((odometry_of(name), message) for name, message in zip(self.names, self.odometry)),
         )
 
-    def _write(self, bodies: Mapping[str, BodyFields]) -> None:
-        super()._write(bodies)
-        for body, transform in zip(bodies.values(), self.message.transforms):
+    def write_fields(
+        self, fields: Mapping[str, BodyFields], efforts: Sequence[float] = ()
+    ) -> None:
+        """Write the fields into `message`, but not into `odometry`."""
+        for body, transform in zip(fields.values(), self.message.transforms):
             _write_pose(body, transform.translation, transform.rotation)
-        for body, twist in zip(bodies.values(), self.message.twist):
+        for body, twist in zip(fields.values(), self.message.twist):
             _write_twist(body, twist)
 
     def read(self, message: MultiDOFJointState, q: Numbers, v: Numbers) -> bool:
-        """Read into q (nq) and v (nw) as its codec does, up to the sign of quaternions.
+        """Read into q (nq) and v (nw) as the codec does. The signs of quaternions may differ.
+        Rates that are NaN are unknown.
 
-        Raises ConversionError for missing bodies, wrong lengths or frames, values that are not
-        finite, other than rates NaN, and orientations that are no unit quaternions.
+        Raises ConversionError for missing bodies, wrong lengths or frames, other values that are
+        not finite, and orientations that are not unit quaternions.
         """
+        # a message may lack all twists, but not only some of them
         n, n_twists = len(message.transforms), len(message.twist)
         if n != len(message.joint_names) or n_twists not in (0, n):
             raise ConversionError(
@@ -214,13 +274,17 @@ class SpatialCodec(BodyCodec):
                 f"transforms, {n_twists} twists; "
                 "expected as many transforms as names, and as many twists or none",
             )
+        # poses in another frame would be misread
         if message.header.frame_id != self.parent:
             raise ConversionError(
                 Refusal.FRAME,
                 f"multi-dof joint state in the frame {message.header.frame_id[:60]!r}; expected "
                 f"{self.parent!r}",
             )
-        fields = self._codec.message_fields(message)
+        return self.read_fields(self._codec.message_fields(message), q, v)
+
+    def read_fields(self, fields: Mapping[str, BodyFields], q: Numbers, v: Numbers) -> bool:
+        """Read fields as `read` does."""
         _require(self.names, fields, "multi-dof joint state")
         for name in self.names:
             position, wxyz, linear, angular = fields[name]
@@ -229,6 +293,7 @@ class SpatialCodec(BodyCodec):
                     Refusal.NOT_FINITE,
                     f"multi-dof joint state with a value of {name} that is not finite",
                 )
+            # this is only a check, because the codec reads the quaternion
             conversions.unit(wxyz, name)
         try:
             return self._codec.read(fields, q, v)
@@ -237,13 +302,14 @@ class SpatialCodec(BodyCodec):
 
 
 Codec: TypeAlias = JointCodec | PlanarCodec | SpatialCodec
-"""A part of the state, in messages of `message_type` on `topic`; `write` fills `message`.
-`outgoing` are pairs of all topics and messages that `write` fills; `odometry` are those of poses.
+"""A part of the state, in messages of `message_type` on `topic`. `write` fills `message`, and
+`write_fields` does the same with the fields from `shown`. `outgoing` contains pairs of topics and
+messages that `write` fills. `odometry` contains the messages with poses.
 """
 
 
 def _require(names: Sequence[str], fields: Mapping[str, object], what: str) -> None:
-    """Raise ConversionError for missing names."""
+    """Raise ConversionError if names are missing."""
     missing = [name for name in names if name not in fields]
     if missing:
         raise ConversionError(

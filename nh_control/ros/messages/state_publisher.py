@@ -1,7 +1,8 @@
-"""The plant's measured and true state, clock and transforms on their topics."""
+"""Publishers of the plant's state, clock, transforms and command latency."""
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
@@ -18,27 +19,30 @@ from nh_control.loop.command_validator import CommandValidator
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.cdr import Template
 from nh_control.ros.messages.state_codecs import Codec
+from nh_control.ros.runtime.local_topics import hand_over, local_count
 from nh_control.ros.runtime.subscribers import LateSubscribers, matched_subscribers
 
 CLOCKS = {"namespace": "clock", "global": "/clock", "none": ""}
-"""Topic of the time for each value of the parameter `clock`."""
+"""Topic on which the time is published, for each value of the parameter `clock`."""
 SETTLED_S = 0.1
-"""Time for which all subscribers must have been matched before a run: the other end of a
-connection may notice it a little later, and loses earlier messages.
+"""Time for which all subscribers must have been matched before a run. A subscriber may notice the
+match a little later, and it loses earlier messages.
 """
 UNSENT = 1000
-"""Messages kept for subscribers that acknowledge slowly, such as a recorder beside a fast run in
-lock-step.
+"""Number of messages kept for subscribers that acknowledge slowly, such as a recorder during a
+fast run in lock-step.
 """
 
 
 class StatePublisher:
-    """Publishes the plant's state in all messages of the codecs, with equal stamps; before it the
-    time on the topic `clock`, unless it is empty, and after it TF.
+    """Publishes the plant's state in all messages of the codecs, with equal stamps. Before the
+    state, it publishes the time on the topic `clock` unless `clock` is empty, and after the state
+    it publishes TF.
     """
 
     def __init__(self, node: Node, codecs: Sequence[Codec], clock: str = "/clock"):
         self._node, self._clock, self._codecs = node, Clock(), codecs
+        # the clock comes first, so that subscribers know the time of the state
         times = [(clock, self._clock)] if clock else []
         states = [pair for codec in self._codecs for pair in codec.outgoing]
         outgoing = [*times, *states]
@@ -47,46 +51,71 @@ class StatePublisher:
             for topic, message in outgoing
         ]
         self._times = self._publishers[: len(times)]
+        # the publishers of the states themselves, in the order of the codecs
+        by_topic = {publisher.topic_name: publisher for publisher, _ in self._publishers}
+        self._states = [by_topic[node.resolve_topic_name(codec.topic)] for codec in codecs]
+        others = [*(publisher for publisher, _ in self._times), *self._states]
+        self._are_odometry = [publisher not in others for publisher, _ in self._publishers]
         self._stamps = [message.header.stamp for _, message in states]
         self._topics = {node.resolve_topic_name(codec.topic) for codec in self._codecs}
         self._complete_at: float | None = None
         self._broadcast, tf = transform_broadcaster(
             node, [message for codec in self._codecs for message in codec.odometry]
         )
-        own = [publisher for publisher, _ in self._publishers]
-        self._late_subscribers = LateSubscribers([*own, *tf])
+        publishers = [publisher for publisher, _ in self._publishers]
+        self._late_subscribers = LateSubscribers([*publishers, *tf])
 
     def publish_time(self, stamp: int) -> None:
-        """Publish the clock alone, in ns."""
+        """Publish only the clock, in ns."""
         conversions.set_time(self._clock.clock, stamp)
         for publisher, template in self._times:
             publisher.publish(template.encode())
 
-    def publish(self, q: Sequence[float], v: Sequence[float], stamp: int, now: int) -> None:
-        """Publish configuration q (nq) and velocity v (nw) with a stamp, at the time `now` of the
-        clock, both in ns, if there are subscribers.
+    def publish(
+        self,
+        q: Sequence[float],
+        v: Sequence[float],
+        stamp: int,
+        now: int,
+        efforts: Sequence[float] = (),
+    ) -> None:
+        """Publish configuration q (nq), velocity v (nw) and joint efforts if there are
+        subscribers. The stamp and the clock's time `now` are in ns. Subscribers in this process
+        receive the stamp and the fields of each codec.
         """
         conversions.set_time(self._clock.clock, now)
-        for message_stamp in self._stamps:
-            conversions.set_time(message_stamp, stamp)
-        for codec in self._codecs:
-            codec.write(q, v)
-        heard = self._late_subscribers.count()
+        shown: list[Any] = [codec.shown(q, v) for codec in self._codecs]
+        # the last counts are those of TF, and subscribers in this process need no messages
+        counts = self._late_subscribers.recent()
+        heard = [n - local_count(publisher) for n, (publisher, _) in zip(counts, self._publishers)]
+        placed = any(counts[len(self._publishers) :])
+        if placed or any(heard):
+            for message_stamp in self._stamps:
+                conversions.set_time(message_stamp, stamp)
+            # odometry is only written if TF or a subscriber needs it
+            odometry = placed or any(map(operator.mul, heard, self._are_odometry))
+            for codec, fields in zip(self._codecs, shown):
+                codec.write_fields(fields, efforts)
+                if odometry:
+                    codec.write_odometry(fields)
         for (publisher, template), subscribers in zip(self._publishers, heard):
             if subscribers:
                 publisher.publish(template.encode())
-        if any(heard[len(self._publishers) :]):
+        if placed:
             self._broadcast()
+        for publisher, fields in zip(self._states, shown):
+            hand_over(publisher, (stamp, fields))
 
     def missing(self, names: Iterable[str], others: Iterable[Publisher] = ()) -> str:
-        """The reasons why these nodes do not receive all messages of the state, or why known nodes
-        do not receive their subscriptions here or of `others`; empty if there was none for
-        SETTLED_S.
+        """The reason why the nodes `names` do not receive all state messages yet, or why a known
+        subscription to these messages or to `others` is not matched. Returns "" if there has been
+        no such reason for SETTLED_S.
         """
-        wanted = set(names)
-        if not wanted:
+        required = set(names)
+        if not required:
             return ""
         complete_at, self._complete_at = self._complete_at, None
+        # all known subscriptions must be matched before the run
         for publisher in (*others, *(publisher for publisher, _ in self._publishers)):
             heard_by = matched_subscribers(self._node, publisher)
             if heard_by is None:
@@ -94,9 +123,9 @@ class StatePublisher:
                     f"a subscription of {publisher.topic_name} to be matched; is its quality "
                     f"of service incompatible?"
                 )
-            if publisher.topic_name in self._topics and not wanted <= heard_by:
+            if publisher.topic_name in self._topics and not required <= heard_by:
                 return (
-                    f"{', '.join(sorted(wanted - heard_by))} to subscribe to "
+                    f"{', '.join(sorted(required - heard_by))} to subscribe to "
                     f"{publisher.topic_name} (parameter 'wait_for')"
                 )
         now = time.monotonic()
@@ -104,15 +133,13 @@ class StatePublisher:
         return "new subscriptions to settle" if now < self._complete_at + SETTLED_S else ""
 
     def late_subscribers(self) -> bool:
-        """Whether a message has new subscribers since it was last published, or since the last
-        call.
-        """
+        """Whether a topic has gained subscribers since the last publication or the last call."""
         return self._late_subscribers.new()
 
 
 class CommandLatency:
-    """Wall time (s) from the publication of a state to the acceptance of its command, on
-    `command_latency` if there are subscribers, and in the report.
+    """The wall time (s) between the publication of a state and the acceptance of its command. It
+    is reported, and published on `command_latency` if there are subscribers.
     """
 
     def __init__(self, node: Node):
@@ -121,12 +148,13 @@ class CommandLatency:
         self._recent: list[float] = []
 
     def published(self, step: int) -> None:
-        """Note that the state of a step has been published, for the first time or again."""
+        """Record that the state of a step has been published. A repeated state is ignored."""
         if step != self._step:
             self._step, self._since = step, time.perf_counter()
 
     def accepted(self, validator: CommandValidator) -> None:
-        """Note that a command has been offered, which may be the first answer to the state."""
+        """Measure the latency if an offered command was the first answer to the state."""
+        # only the first answer counts, because `_since` is then 0
         if self._since and validator.answers(self._step):
             elapsed, self._since = time.perf_counter() - self._since, 0.0
             self._recent.append(elapsed)
@@ -134,7 +162,8 @@ class CommandLatency:
                 self._publisher.publish(Float64(data=elapsed))
 
     def report(self) -> tuple[dict[str, float], str]:
-        """Median and 99th percentile in us since the last report."""
+        """The median and the 99th percentile (us) since the last report."""
+        # percentiles since the last report
         recent, self._recent = sorted(self._recent), []
         if not recent:
             return {}, ""
@@ -146,14 +175,16 @@ class CommandLatency:
 def transform_broadcaster(
     node: Node, bodies: Sequence[Odometry]
 ) -> tuple[Callable[[], None], Sequence[Publisher]]:
-    """A function that broadcasts the present poses of bodies as transforms, and its publisher.
-    Without bodies, or (logged once) without tf2_ros, it does nothing.
+    """Return a function that broadcasts the current poses of bodies as transforms, and its
+    publisher. The function does nothing if there are no bodies or if tf2_ros is missing, which is
+    logged once.
     """
     if not bodies:
         return lambda: None, ()
-    broadcaster = make_broadcaster(node, "TransformBroadcaster")
-    if broadcaster is None:
+    tf = find_tf(node)
+    if tf is None:
         return lambda: None, ()
+    broadcaster = tf.TransformBroadcaster(node)
     transforms = [
         TransformStamped(header=body.header, child_frame_id=body.child_frame_id) for body in bodies
     ]
@@ -168,34 +199,34 @@ def transform_broadcaster(
     return broadcast, (broadcaster.pub_tf,)
 
 
-def make_broadcaster(node: Node, kind: str) -> Any:
-    """The broadcaster of tf2_ros with this name; None, with a log line, if it is not installed."""
+def find_tf(node: Node) -> Any:
+    """The module tf2_ros. If it is not installed, logs a line and returns None."""
     try:
-        return getattr(import_module("tf2_ros"), kind)(node)
+        return import_module("tf2_ros")
     except ImportError as missing:
         node.get_logger().info(
-            f"no TF: {missing}; poses are in odometry and markers only, install tf2_ros to show "
+            f"no TF: {missing}; poses are only in odometry and markers; install tf2_ros to show "
             f"robot models in rviz"
         )
         return None
 
 
 def second_clock(node: Node, topic: str) -> list[str]:
-    """A warning of other publishers of the time on a topic to which this node publishes its own,
-    "" without any; "" as topic stands for none.
+    """A warning, in a list, if other nodes publish the time on the same topic as this node. The
+    list is empty if there are no other publishers, or if the topic is "".
     """
     if not topic:
         return []
-    topic, own = node.resolve_topic_name(topic), node.get_fully_qualified_name()
+    topic, node_name = node.resolve_topic_name(topic), node.get_fully_qualified_name()
     names = [
-        f"{one.node_namespace.rstrip('/')}/{one.node_name}"
-        for one in node.get_publishers_info_by_topic(topic)
+        f"{publisher.node_namespace.rstrip('/')}/{publisher.node_name}"
+        for publisher in node.get_publishers_info_by_topic(topic)
     ]
-    if own in names:
-        names.remove(own)
+    if node_name in names:
+        names.remove(node_name)
     if not names:
         return []
     return [
-        f"{topic} comes from {', '.join(sorted(names))} as well, and jumps for all who take it: "
-        "give each robot its namespace, or this plant clock:=none"
+        f"{topic} is also published by {', '.join(sorted(names))}, so the time jumps for its "
+        "subscribers: put each robot into a namespace, or set clock:=none for this plant"
     ]

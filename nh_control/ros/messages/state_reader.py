@@ -1,8 +1,8 @@
-"""States of a plant, put together from the messages of one stamp."""
+"""A plant's states, assembled from messages with the same stamp."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, MutableSequence, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, MutableSequence, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -17,17 +17,19 @@ from nh_control.ros.messages import conversions
 from nh_control.ros.messages.cdr import Template, deserialized, header_stamp
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.ros.messages.state_codecs import Codec, JointCodec
-from nh_control.ros.runtime.inbox import Inbox
+from nh_control.ros.runtime.inbox import Inbox, Local
 from nh_control.runs.assembly import Assembly
 
 STATES_BEGUN = 100
-"""Number of incomplete states that are kept: topics are out of step if a process is behind."""
+"""Maximum number of incomplete states. Several states are incomplete if topics are out of step
+because a process is late.
+"""
 
 
 @dataclass(frozen=True)
 class StateListener:
-    """Callbacks of a reader: `received(stamp)` (ns) for a complete state, `refused(kind, reason)`
-    for unusable messages, `jumped(seconds)` if stamps go back by more than a second.
+    """A reader's callbacks: `received(stamp)` (ns) for a complete state, `refused(kind, reason)`
+    for unusable messages, and `jumped(seconds)` if stamps jump backward by more than a second.
     """
 
     received: Callable[[int], None]
@@ -36,9 +38,11 @@ class StateListener:
 
 
 def quality(source: str, depth: int) -> QoSProfile:
-    """Quality of service of subscriptions to states from the `source` of the nodes' parameter:
-    best-effort for sensors, which receives from reliable publishers as well.
+    """Quality of service for subscriptions to states. `source` is the value of the nodes'
+    parameter. For hardware, reliability is best-effort, which also receives from reliable
+    publishers.
     """
+    # a reliable subscription would not match best-effort drivers
     best_effort = source == "hardware"
     reliability = ReliabilityPolicy.BEST_EFFORT if best_effort else ReliabilityPolicy.RELIABLE
     return QoSProfile(depth=depth, reliability=reliability)
@@ -53,8 +57,8 @@ def reader(
     spread_s: float,
     best_effort: bool = False,
 ) -> StateReader | MeasurementReader:
-    """The reader of states from the parameter `source`, `simulation` or `hardware`; for hardware
-    it is always `best_effort`.
+    """The reader of states for the parameter `source`, which is `simulation` or `hardware`. The
+    reader for hardware is always `best_effort`.
     """
     if source == "simulation":
         return StateReader(inbox, codecs, listener, queue, best_effort=best_effort)
@@ -62,13 +66,14 @@ def reader(
 
 
 class StateReader:
-    """Subscribes to the messages of the state on `prefix + <topic of the codec>`; a state is
-    received when all messages of its stamp have come. Messages of other stamps may come in
+    """Subscribes to the state's messages on `prefix + <the codec's topic>`. A state is received
+    when all messages with its stamp have arrived. Messages with other stamps may arrive in
     between.
 
-    Messages of a plant of this package stay bytes until they are read, so that a state that is not
-    read costs little. A `best_effort` reader may miss some, and its plant handles no
-    acknowledgements.
+    Messages from this package's plant remain bytes until they are read, so that a state that is
+    not read costs little. A `best_effort` reader may miss messages, and its plant handles no
+    acknowledgements. A plant in this process passes the fields of a state without messages. With
+    `at_once` this happens in the plant's thread, otherwise in the inbox's thread.
     """
 
     def __init__(
@@ -79,8 +84,10 @@ class StateReader:
         queue: int,
         prefix: str = "",
         best_effort: bool = False,
+        at_once: bool = False,
     ):
         self._codecs, self._listener = codecs, listener
+        # make a copy, because decoding changes the template's message
         self._templates = [Template(deepcopy(codec.message)) for codec in codecs]
         self._messages: list[Any] = [None] * len(codecs)
         self._begun: dict[int, list[Any]] = {}
@@ -93,15 +100,17 @@ class StateReader:
                 qos,
                 raw=True,
                 awaited=(lambda: True) if i == last else self._lacks,
+                local=Local(partial(self._on_fields, i), at_once),
             )
 
     def _lacks(self) -> bool:
-        """Whether a state is incomplete. Of messages that come together usually the last one wakes
-        the thread, which then takes all.
+        """Whether a state is incomplete. Usually the messages of a state arrive together, and the
+        last one wakes the thread, which then takes all of them.
         """
         return bool(self._begun)
 
     def _on_message(self, i: int, data: bytes) -> None:
+        # these are bytes from this package's plant, and only their stamp is read now
         if self._templates[i].fits(data):
             self._add(i, data, header_stamp(data))
             return
@@ -112,40 +121,54 @@ class StateReader:
             return
         self._add(i, message, conversions.nanoseconds(message.header.stamp))
 
+    def _on_fields(self, i: int, content: tuple[int, Mapping[str, Any]]) -> None:
+        stamp, fields = content
+        self._add(i, fields, stamp)
+
     def _add(self, i: int, part: Any, stamp: int) -> None:
-        """Note a message of the state of this stamp, or its bytes if they fit."""
+        """Add a part of the state with the given stamp. The part is a message, its bytes, or its
+        fields.
+        """
+        # topics arrive independently, so several states may be incomplete
         parts = self._begun.setdefault(stamp, [None] * len(self._codecs))
         parts[i] = part
         if all(part is not None for part in parts):
             self._messages = parts
             self._forget(stamp)
             self._listener.received(stamp)
+        # drop the oldest incomplete state
         elif len(self._begun) > STATES_BEGUN:
             del self._begun[next(iter(self._begun))]
 
     def _forget(self, stamp: int) -> None:
-        """Drop a state and all earlier ones, whose missing parts will not come."""
+        """Drop a state and all earlier states, because their missing parts will not arrive."""
         for begun in list(self._begun):
             del self._begun[begun]
             if begun == stamp:
                 return
 
     def read(self, q: MutableSequence[float], v: MutableSequence[float]) -> bool:
-        """Read the last complete state into q (nq), which on entry is close to the configuration,
-        and v (nw), NaN where there is no velocity; returns whether all are there. Raises
-        ConversionError.
+        """Read the last complete state into q (nq) and v (nw). Before the call, q must be close to
+        the configuration. Missing velocities become NaN. Returns whether no velocity is missing.
+        Raises ConversionError.
         """
-        moving = [
-            codec.read(template.decode(part) if isinstance(part, bytes) else part, q, v)
-            for codec, template, part in zip(self._codecs, self._templates, self._messages)
-        ]
-        return all(moving)
+        whole = True
+        for codec, template, part in zip(self._codecs, self._templates, self._messages):
+            # fields from this process, bytes that fit, or a message
+            if isinstance(part, dict):
+                moving = codec.read_fields(part, q, v)
+            else:
+                moving = codec.read(
+                    template.decode(part) if isinstance(part, bytes) else part, q, v
+                )
+            whole = whole and moving
+        return whole
 
 
 class MeasurementReader:
-    """A `StateReader` of hardware: the messages of a state may have stamps up to `spread_s` apart,
-    and its joints may come in several messages (see `Assembly`); publishers may be best-effort.
-    After a jump of the stamps, states are assembled from new messages only.
+    """A `StateReader` for hardware. The stamps of a state's messages may be up to `spread_s`
+    apart, and the state's joints may arrive in several messages (see `Assembly`). Publishers may
+    be best-effort. After a jump in the stamps, states are assembled only from new messages.
     """
 
     def __init__(
@@ -157,6 +180,7 @@ class MeasurementReader:
         spread_s: float,
     ):
         self._codecs, self._listener = codecs, listener
+        # every joint is a part, because drivers may publish joints separately
         parts = sum(len(c.names) if isinstance(c, JointCodec) else 1 for c in codecs)
         self._assembly = Assembly(parts, spread_s)
         self._joints: dict[str, JointFields] = {}
@@ -176,6 +200,7 @@ class MeasurementReader:
         except ConversionError as reason:
             self._listener.refused(reason.kind, str(reason))
             return
+        # other joints of the robot are ignored
         known = {name: joint for name, joint in fields.items() if name in codec.names}
         self._joints |= known
         if known:
@@ -186,6 +211,7 @@ class MeasurementReader:
         self._offer([i], message)
 
     def _offer(self, parts: Iterable[Hashable], message: Any) -> None:
+        # seconds by which the stamp jumped backward, or 0 if it did not
         back_s = self._assembly.add(parts, conversions.nanoseconds(message.header.stamp))
         if back_s:
             self._listener.jumped(back_s)

@@ -1,9 +1,12 @@
-"""Goals, trajectories and velocity commands of a tracker, with their actions and paths."""
+"""Goals, trajectories and velocity commands for a tracker, with the corresponding actions and
+paths.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nh_control.control.controller import ControllerTracker
 from nh_control.loop.reference_sequence import ReferenceLeg
 from nh_control.ros.messages import goal_actions
 from nh_control.ros.messages.goal_interface import GoalInterface, PathPublisher
@@ -17,12 +20,11 @@ from nh_control.scenarios.vehicle_guidance import VehicleGuidance
 
 
 class TrackerGoals:
-    """The `requests` of motions that a tracker follows, if there are any, on topics and by
-    `actions`; and the `paths` of its references, if the scenario has bodies.
+    """The motion `requests` that a tracker accepts on topics and through `actions`, and the
+    `paths` of its references if the scenario has bodies.
 
-    A vehicle follows velocity commands and goals, other scenarios with bodies and a guidance
-    follow goals and trajectories, and scenarios whose joints all have actuators follow
-    trajectories of joints.
+    A vehicle follows velocity commands and goals. Other scenarios with bodies and guidance follow
+    goals and trajectories. Scenarios whose joints all have actuators follow joint trajectories.
     """
 
     def __init__(
@@ -39,7 +41,10 @@ class TrackerGoals:
         scenario, joints = model.scenario, model.scenario.joints
         self.requests: goal_actions.MotionGoals | None = None
         kinds: tuple[goal_actions.ActionType, ...] = ()
-        if paths is not None and scenario.drive is not None:
+        # the kind of scenario determines the kind of goals
+        if isinstance(self._sequence.trackers[0], ControllerTracker):
+            self._log.info("the user's controller determines the motion, so goals are not offered")
+        elif paths is not None and scenario.drive is not None:
             guidance = VehicleGuidance(model.dsys, scenario.drive)
             self.requests = VehicleGoals(context, paths, guidance, options)
             kinds = goal_actions.VEHICLE_ACTIONS
@@ -55,22 +60,28 @@ class TrackerGoals:
         self._show(self._sequence.leg(0))
 
     def renew(self) -> None:
-        """Plan a request again whose plan ends before it does; called after every answer."""
+        """Renew a plan that ends before its request. Called after every answer."""
         if self.requests is not None:
             self.requests.renew()
 
     def restart(self) -> None:
-        """Forget all requests, because the run started again."""
-        self._begin(self._sequence.leg(0), "the run started anew")
+        """Forget all requests, because the run was restarted."""
+        self._begin(self._sequence.leg(0), "the run was restarted")
+
+    def join(self, leg: ReferenceLeg | None, text: str) -> None:
+        """Log how a run was joined, and publish the path of a new leg."""
+        if leg is not None:
+            self._show(leg)
+        self._log.info(text)
 
     def follow(self, leg: ReferenceLeg) -> None:
-        """Forget all requests, because another reference begins."""
+        """Forget all requests, because a new reference begins."""
         name, t = leg.tracker.reference.name, leg.start * self._sequence.dsys.h
         self._begin(leg, f"reference {name!r} was set")
         self._log.info(f"reference {name!r} from t = {t:.3f} s")
 
     def close(self) -> None:
-        """End planning, and destroy the actions."""
+        """Stop planning, and destroy the actions."""
         if self.actions is not None:
             self.actions.close()
         if self.requests is not None:

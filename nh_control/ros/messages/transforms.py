@@ -1,4 +1,4 @@
-"""The description of a robot and the transforms of its frames."""
+"""Publishers of a robot's description and of the transforms of its frames."""
 
 from __future__ import annotations
 
@@ -12,37 +12,49 @@ from std_msgs.msg import String
 from transforms3d.quaternions import mat2quat
 
 from nh_control.ros.messages import conversions
-from nh_control.ros.messages.state_publisher import make_broadcaster
+from nh_control.ros.messages.state_publisher import find_tf
 from nh_control.scenarios import Scenario
 from nh_control.scenarios.declared_frames import FIXED
 from nh_control.scenarios.robot_description import NoUrdf, robot_description
 from nh_control.scenarios.scenario_frames import Link, ScenarioFrames
 from nh_control.scenarios.visual_model import Pose
 
+ORIGIN = "_origin"
+"""Suffix in the name of a frame that coincides with the root frame."""
+
 
 class RobotModel:
-    """Publishes the URDF of a scenario, if it has one, on the latched topic `robot_description`,
-    fixed frames on `/tf_static`, and moving ones on `/tf`, as robot_state_publisher does; the
-    plant publishes the frames of bodies. All frames begin with `prefix`.
+    """Publishes a scenario's URDF, if there is one, on the latched topic `robot_description`,
+    fixed frames on `/tf_static`, and moving frames on `/tf`, as robot_state_publisher does. The
+    plant publishes the frames of bodies. All frame names begin with `prefix`.
+
+    The frame <root>_origin, which is fixed to the root, makes the root known before anything
+    moves. Without `whole`, only this frame is published, because another node publishes the rest.
     """
 
-    def __init__(self, node: Node, scenario: Scenario, prefix: str):
+    def __init__(self, node: Node, scenario: Scenario, prefix: str, whole: bool = True):
         self._prefix = prefix
         self._frames = frames = ScenarioFrames(scenario)
-        self._describe(node, scenario)
-        fixed = [link for link in frames.links if link.kind == FIXED]
-        moving = [x for x in frames.links if x.kind != FIXED and x.frame not in frames.bodies]
+        links = frames.links if whole else ()
+        if whole:
+            self._describe(node, scenario)
+        # fixed frames are published once, because late subscribers receive latched messages
+        fixed = [link for link in links if link.kind == FIXED]
+        fixed.append(Link(frames.root + ORIGIN, frames.root, FIXED, Pose.at(np.zeros(3))))
+        moving = [link for link in links if link.kind != FIXED and link.frame not in frames.bodies]
         self._moving = {link.frame: self._transform(link) for link in moving}
-        self._broadcaster = make_broadcaster(node, "TransformBroadcaster") if moving else None
-        if fixed and (static := make_broadcaster(node, "StaticTransformBroadcaster")):
-            static.sendTransform([self._transform(link) for link in fixed])
+        self._broadcaster = None
+        if (tf := find_tf(node)) is not None:
+            tf.StaticTransformBroadcaster(node).sendTransform([*map(self._transform, fixed)])
+            self._broadcaster = tf.TransformBroadcaster(node) if moving else None
 
     def publish(self, poses: Mapping[str, Pose], q: np.ndarray, time_ns: int) -> None:
-        """Broadcast the moving frames; `poses` are those of the visual model at configuration q
-        (nq), at the time of the state in ns.
+        """Broadcast the moving frames with the state's time in ns. `poses` are the visual model's
+        poses at configuration q (nq).
         """
         if self._broadcaster is None:
             return
+        # each link's pose in its parent frame
         placed = self._frames.placed(self._frames.complete(poses, q))
         for frame, transform in self._moving.items():
             _place(transform, placed[frame])

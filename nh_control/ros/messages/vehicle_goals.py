@@ -1,4 +1,4 @@
-"""Velocity commands and goals of vehicles, from topics and an action."""
+"""Velocity commands and goals for vehicles, from topics and an action."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from nh_control.scenarios.vehicle_guidance import VehicleGuidance
 
 QUEUE = 10
 LEAD_S = 0.1
-"""Lead time of the first plan."""
+"""Lead time for the first plan."""
 COMMAND = "velocity command"
 RENEWED_S = 10.0
-"""How long the plan of a command holds it that counts until the next one; after half of this time
-it is planned again.
+"""Duration of the plan for a velocity command without a timeout. The command is planned again
+after half of this time.
 """
 
 
 @dataclass(frozen=True)
 class CommandOptions:
-    """Whether commands are `stamped`, after how long (s) without one the vehicle comes to rest, 0
-    for never, and the accelerations of its rates, 0 for those of the scenario.
+    """Options for velocity commands: whether they are `stamped`; the time (s) without a command
+    after which the vehicle comes to rest (0 means never); and the accelerations with which the
+    rates change (0 means the scenario's values).
     """
 
     stamped: bool
@@ -40,15 +41,15 @@ class CommandOptions:
 
     @staticmethod
     def of(parameters: Parameters) -> CommandOptions:
-        """The options of these names after `cmd_vel`."""
+        """The options from the parameters `cmd_vel.<option>`."""
         return CommandOptions(
             **{f.name: parameters["cmd_vel." + f.name] for f in fields(CommandOptions)}
         )
 
 
 class VehicleGoals(BodyGoals):
-    """Plans motions of the body of `paths`, each of which ends at rest: along velocity commands,
-    of which the newest is used, and to goals.
+    """Plans motions of the body of `paths` that follow the newest velocity command or lead to a
+    goal. Every motion ends at rest.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class VehicleGoals(BodyGoals):
         options: CommandOptions,
     ):
         super().__init__(context, paths, LEAD_S)
+        # a value of 0 keeps the scenario's acceleration
         accelerations = options.acceleration, options.turn_acceleration
         self._guidance = guidance.limited(accelerations)
         self._timeout_s = options.timeout_s
@@ -69,8 +71,9 @@ class VehicleGoals(BodyGoals):
         context.inbox.subscribe(PoseStamped, "goal", self.goal, QUEUE)
 
     def goal(self, message: PoseStamped, observer: GoalObserver | None = None) -> None:
-        """Plan a motion to the pose of the message."""
+        """Plan a motion to the pose in the message."""
         try:
+            # the orientation of the goal is the final heading
             theta, x, y = pose = goals.planar_goal(message, self._body, self._now())
         except ConversionError as reason:
             self.refuse("goal", str(reason), reason.kind, observer)
@@ -82,23 +85,23 @@ class VehicleGoals(BodyGoals):
         self.plan(f"goal ({x:.3g}, {y:.3g}, heading {theta:.3g})", leg, observer)
 
     def stop(self) -> None:
-        """Plan to come to rest."""
+        """Plan a stop."""
         self._command((0.0, 0.0))
 
     def forget(self, why: str) -> None:
-        """Drop the planned and the followed request, because another reference has begun."""
+        """Drop the planned and the followed request, because a new reference begins."""
         self._planning = ""
         super().forget(why)
 
     def plan(
         self, what: str, leg: Callable[[int], ReferenceLeg], observer: GoalObserver | None
     ) -> None:
-        """Plan a leg, instead of any other request."""
+        """Plan a leg, which replaces any other request."""
         self._planning = what
         super().plan(what, leg, observer)
 
     def on_accepted(self, what: str, leg: ReferenceLeg) -> None:
-        """Publish the path to a goal; frequent velocity commands are not reported."""
+        """Publish the path to a goal. Velocity commands, which are frequent, are not reported."""
         self._planning = ""
         if what == COMMAND:
             self._go_on()
@@ -106,7 +109,7 @@ class VehicleGoals(BodyGoals):
             super().on_accepted(what, leg)
 
     def on_refused(self, what: str, reason: str) -> None:
-        """Report the refusal; a refused command is not planned again."""
+        """Report the refusal. A refused command is not planned again."""
         super().on_refused(what, reason)
         self._planning = ""
         if what == COMMAND:
@@ -115,10 +118,11 @@ class VehicleGoals(BodyGoals):
                 self._newest = self._planned_command = (0.0, 0.0)
 
     def renew(self) -> None:
-        """Plan a command again that counts until the next one, before its plan ends."""
+        """Replan a command without a timeout before its plan ends."""
         k = self.sequence.step
         leg = self.sequence.leg(k)
         is_followed = leg.tracker.reference.name == COMMAND and any(self._planned_command)
+        # a command with a timeout ends by itself
         if self._timeout_s or self._planning or not is_followed:
             return
         if (k - leg.start) * self.sequence.dsys.h >= RENEWED_S / 2:
@@ -136,6 +140,7 @@ class VehicleGoals(BodyGoals):
 
     def _command(self, command: tuple[float, float]) -> None:
         self._newest = self._planned_command = command
+        # the commanded rates are held until the timeout, and then the vehicle brakes
         hold_s = (self._timeout_s or RENEWED_S) if any(command) else 0.0
 
         def leg(k: int) -> ReferenceLeg:
@@ -144,14 +149,16 @@ class VehicleGoals(BodyGoals):
         self.plan(COMMAND, leg, None)
 
     def _go_on(self) -> None:
-        """Plan the command that arrived while another one was planned."""
+        """Plan the command that arrived while another command was being planned."""
+        # only the newest command is planned, however many have arrived
         if self._newest is not self._planned_command:
             self._command(self._newest)
 
     def _start(self, k: int) -> np.ndarray:
-        """The state (nx) from which a leg starts at step k: the reference's, or, if no reference
-        is followed, the last known one.
+        """The state (nx) from which a leg starts at step k. It is the reference's state or, if no
+        reference is followed, the last known state.
         """
+        # a vehicle whose reference has ended starts from where it stands
         known, now = self.report.state, self.sequence.step
         if known is None or any(self.sequence.is_following(step) for step in (now, k)):
             return self.sequence.target(k)

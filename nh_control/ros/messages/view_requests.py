@@ -1,5 +1,5 @@
-"""Requests of a live page, made through the same services and topics as by other nodes: plant and
-tracker accept or refuse them, and the page shows the reason.
+"""Requests from a live page. They use the same services and topics as other nodes. The plant and
+the tracker accept or refuse a request, and the page shows the reason.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from nh_control.ros.messages.heard_nodes import HeardNodes
 from nh_control.ros.messages.state_codecs import BodyCodec, Codec
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.scenarios import Scenario
-from nh_control.view.live_requests import Asked
+from nh_control.view.live_requests import ViewRequest
 from nh_control.view.live_server import Answer
 
 ANSWER_S = 15.0
-"""Time that a plant or a tracker has to answer."""
+"""Maximum time to wait for an answer from a plant or tracker."""
 OF_PLANT: dict[str, dict[str, Any]] = {
     "Pause plant": {"name": "pause", "on": True},
     "Resume": {"name": "pause", "on": False},
@@ -51,17 +51,17 @@ CHANGES: dict[str, Callable[[str], Any]] = {
     "fault": str.split,
     "disturb": str.split,
 }
-"""Parameters of a plant that a page changes, with the value that a text stands for."""
+"""Plant parameters that a page may change, with the functions that read their values."""
 
 
 class Unanswered(Exception):
-    """A service does not exist or does not answer."""
+    """Raised if a service does not exist or does not answer."""
 
 
 class ViewRequests:
-    """Answers a page's requests, in a thread that may wait. `offered` are the page's buttons with
-    their requests, `changes` the parameters that it changes, `targets` the names of the bodies
-    that it pulls; `goals` says whether the tracker takes goals.
+    """Answers a page's requests, in a thread that may wait. `offered` contains the page's buttons
+    with their requests, `changes` the parameters that the page may change, and `targets` the names
+    of the bodies that it may pull. `goals` is true if the tracker accepts goals.
     """
 
     def __init__(
@@ -76,12 +76,17 @@ class ViewRequests:
         simulated = source == "simulation"
         self.offered = OF_PLANT if simulated else OF_HARDWARE
         self.changes = tuple(CHANGES) if simulated else ()
+        # only simulated plants accept wrenches and changes
         self._targets = in_space(scenario.targets(system)) if simulated else {}
-        self.targets = tuple(n for n, one in self._targets.items() if FORCE[0] in one.components)
+        self.targets = tuple(
+            name for name, target in self._targets.items() if FORCE[0] in target.components
+        )
         names = {request["name"] for request in self.offered.values()}
         names |= {"change"} if simulated else set()
         self._clients: dict[str, Client] = {
-            name: node.create_client(*given) for name, given in SERVICES.items() if name in names
+            name: node.create_client(kind, service)
+            for name, (kind, service) in SERVICES.items()
+            if name in names
         }
         self.heard = HeardNodes(node, inbox)
         bodies = [codec for codec in shown if isinstance(codec, BodyCodec)]
@@ -94,92 +99,99 @@ class ViewRequests:
 
     @property
     def bounds(self) -> dict[str, float]:
-        """Largest forces (N) that the plant accepts, by the targets' names."""
+        """Maximum forces (N) that the plant accepts, by target name."""
+        # the plant publishes its bounds in the diagnostics
         values = self.heard.of("plant").values
-        given = {name: values.get(f"wrench bound {name} (N)", "0") for name in self.targets}
-        return {name: float(text) for name, text in given.items() if float(text) > 0}
+        texts = {name: values.get(f"wrench bound {name} (N)", "0") for name in self.targets}
+        return {name: float(text) for name, text in texts.items() if float(text) > 0}
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, request: ViewRequest) -> Answer:
         """The answer to a request."""
-        if asked.name == "goal" and self.goals:
-            return self._pursue(asked)
-        if asked.name == "pull" and self.targets:
-            return self._pull(asked)
-        client = self._clients.get(asked.name)
+        if request.name == "goal" and self.goals:
+            return self._pursue(request)
+        if request.name == "pull" and self.targets:
+            return self._pull(request)
+        # other requests call a service
+        client = self._clients.get(request.name)
         if client is None:
-            return Answer(False, f"nobody here takes the request {asked.name}")
+            return Answer(False, f"the request {request.name} is not available here")
         try:
-            if asked.name == "change":
-                return self._change(client, asked)
+            if request.name == "change":
+                return self._change(client, request)
             switched = client.srv_type is SetBool
-            request = SetBool.Request(data=asked.on) if switched else Trigger.Request()
-            response = _called(client, request)
+            message = SetBool.Request(data=request.on) if switched else Trigger.Request()
+            response = _called(client, message)
         except Unanswered as reason:
             return Answer(False, str(reason))
         return Answer(response.success, response.message)
 
-    def _change(self, client: Client, asked: Asked) -> Answer:
-        """Set a parameter of the plant, which prepares the change or gives the reason of a
-        refusal.
+    def _change(self, client: Client, request: ViewRequest) -> Answer:
+        """Set a parameter of the plant. The plant prepares the change, or refuses it with a
+        reason.
         """
-        if asked.parameter not in self.changes:
-            return Answer(False, f"{asked.parameter!r} is none of {', '.join(self.changes)}")
+        name, text = request.parameter, request.value
+        if name not in self.changes:
+            return Answer(False, f"{name!r} is none of {', '.join(self.changes)}")
         try:
-            value = CHANGES[asked.parameter](asked.value)
+            value = CHANGES[name](text)
         except ValueError:
-            return Answer(False, f"{asked.parameter}: {asked.value!r} is not a number")
+            return Answer(False, f"{name}: {text!r} is not a number")
         kind = Parameter.Type.STRING_ARRAY if isinstance(value, list) else None
-        message = Parameter(asked.parameter, kind, value).to_parameter_msg()
+        message = Parameter(name, kind, value).to_parameter_msg()
         result = _called(client, SetParametersAtomically.Request(parameters=[message])).result
-        changed = f"{asked.parameter} is {asked.value or 'empty'}"
+        changed = f"{name} is {text or 'empty'}"
         return Answer(result.successful, changed if result.successful else result.reason)
 
-    def _pull(self, asked: Asked) -> Answer:
-        """Send a wrench within the plant's bound; it ends by itself."""
-        bounds = self.bounds
-        if asked.target not in bounds:
-            has = ", ".join(bounds) or "none: see its parameter wrench.targets"
-            return Answer(False, f"the plant takes wrenches on {has}")
-        force = np.array(asked.force)
-        force[[component not in self._targets[asked.target].components for component in FORCE]] = 0
-        # by its last digit, with which diagnostics are written, a bound may be above the plant's
-        force *= min(1.0, (1 - 1e-5) * bounds[asked.target] / max(np.abs(force).max(), 1e-300))
+    def _pull(self, request: ViewRequest) -> Answer:
+        """Send a wrench within the plant's bound. The wrench ends by itself."""
+        bounds, target = self.bounds, request.target
+        if target not in bounds:
+            accepted = ", ".join(bounds) or "none: see its parameter wrench.targets"
+            return Answer(False, f"the plant accepts wrenches on {accepted}")
+        force = np.array(request.force)
+        # remove components that the target does not have
+        force[[component not in self._targets[target].components for component in FORCE]] = 0
+        # diagnostics round the bound to 6 digits, so it may exceed the plant's bound
+        force *= min(1.0, (1 - 1e-5) * bounds[target] / max(np.abs(force).max(), 1e-300))
         message = WrenchStamped()
-        message.header.frame_id = asked.target
+        message.header.frame_id = target
         conversions.set_xyz(message.wrench.force, force.tolist())
         self._wrench.publish(message)
-        return Answer(True, f"{asked.target}: {np.linalg.norm(force):.3g} N")
+        return Answer(True, f"{target}: {np.linalg.norm(force):.3g} N")
 
-    def _pursue(self, asked: Asked) -> Answer:
-        """Send a goal; the tracker's diagnostics show whether it is accepted."""
+    def _pursue(self, request: ViewRequest) -> Answer:
+        """Send a goal. The tracker's diagnostics show whether the goal is accepted."""
         message = PoseStamped()
         message.header.frame_id = self._frame
-        conversions.set_xyz(message.pose.position, asked.position)
+        conversions.set_xyz(message.pose.position, request.position)
         before = self._goals()
         if before is None:
-            return Answer(False, "no tracker is there to take goals")
+            return Answer(False, "no tracker that accepts goals is running")
         self._goal.publish(message)
+        # the tracker counts each goal as accepted or refused
         if not self.heard.wait(lambda: self._goals() != before, ANSWER_S):
-            return Answer(False, f"the tracker said nothing of the goal in {ANSWER_S:g} s")
+            return Answer(False, f"the tracker did not answer the goal in {ANSWER_S:g} s")
         now = self._goals()
         if now is None or now[1] == before[1]:
             return Answer(True, "goal accepted")
         return Answer(False, self.heard.of("tracker").message)
 
     def _goals(self) -> tuple[str, str] | None:
-        """The numbers of goals that the tracker has accepted and refused, None without
-        a tracker.
+        """The counts of goals that the tracker has accepted and refused, or None if there is no
+        tracker.
         """
         values = self.heard.of("tracker").values
+        # both counts exist once the tracker has published diagnostics
         counts = values.get("goals_accepted"), values.get("goals_refused")
         return None if counts[0] is None or counts[1] is None else (counts[0], counts[1])
 
 
 def _called(client: Client, request: Any) -> Any:
-    """The response of a service; raises Unanswered."""
+    """The response of a service. Raises Unanswered."""
     if not client.service_is_ready():
-        raise Unanswered(f"nobody offers {client.srv_name}")
+        raise Unanswered(f"no node offers {client.srv_name}")
     future: Future[Any] = client.call_async(request)
+    # the executor completes the future in another thread
     done = threading.Event()
     future.add_done_callback(lambda _: done.set())
     if not done.wait(ANSWER_S):

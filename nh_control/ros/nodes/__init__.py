@@ -1,1 +1,1 @@
-"""The nodes: plant, tracker, display, recorder and shadow, and their executables."""
+"""The nodes (plant, tracker, display, view, recorder and shadow) and their executables."""

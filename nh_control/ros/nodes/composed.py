@@ -1,5 +1,5 @@
-"""Plant and tracker in one process: they exchange states and commands without the middleware;
-other nodes receive them through it.
+"""The plant and the tracker in one process. They exchange states and commands directly, while
+other nodes receive them through the middleware.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TOPICS = ("joint_states", "odom", "multi_dof_joint_states", "joint_commands")
 """Relative names of the topics that stay in the process."""
 
 main = partial(process.run_all, {"tracker": Tracker, "plant": Plant}, TOPICS)
-"""Run both nodes, `main(args)`; returns the exit code."""
+"""`main(args)` runs both nodes and returns the exit code."""
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,5 +1,6 @@
-"""The display node: markers of the scenario's visual model, of the reference at the same step,
-and of the path so far; the robot's description and the transforms of its frames.
+"""The display node. It publishes markers of the scenario's visual model, of the reference at the
+same step, and of the path so far. It also publishes the robot's description and the transforms of
+its frames.
 """
 
 from __future__ import annotations
@@ -28,14 +29,15 @@ from nh_control.ros.runtime.subscribers import LateSubscribers
 from nh_control.runs import topics
 
 LATECOMERS_S = 0.5
-"""Period of looking for new subscribers while nothing moves."""
+"""Time between checks for new subscribers while nothing moves."""
 
 
 class Display:
-    """Draws the newest state at most `rate_hz` times per second of wall time; it does not read
-    states of a simulation in between.
+    """Draws the newest state at most `rate_hz` times per second of wall time. The node does not
+    read the simulated states in between.
 
-    The last state of a plant that pauses or has finished is drawn again for late subscribers.
+    If the plant is paused or has finished, the node draws the last state again for late
+    subscribers.
     """
 
     def __init__(self, node: Node, inbox: Inbox, _: process.Exit):
@@ -46,7 +48,7 @@ class Display:
         self._picture = picture = Picture(model, prefix)
         self._publisher = node.create_publisher(MarkerArray, "markers", 1)
         self._late_subscribers = LateSubscribers([self._publisher])
-        self._robot = RobotModel(node, scenario, prefix) if parameters["transforms"] else None
+        self._robot = RobotModel(node, scenario, prefix, parameters["transforms"])
         shown, source = codecs(scenario, dsys, prefix=prefix), parameters["source"]
         self._motion = MotionListener(node, inbox, model, shown, source, picture.restart)
         inbox.subscribe(Path, "plan", picture.plan.place, 1)
@@ -59,9 +61,10 @@ class Display:
         motion = self._motion
         while not self._inbox.closed:
             self._inbox.serve(LATECOMERS_S)
-            for _ in range(motion.queue - 1):  # messages of the last frame
+            for _ in range(motion.queue - 1):  # messages that arrived during the last frame
                 if not self._inbox.serve(0.0):
                     break
+            # draw new states, or the last state again for late subscribers
             late = self._late_subscribers.new()
             if motion.fresh or (late and motion.time_ns >= 0):
                 motion.fresh = False
@@ -69,21 +72,20 @@ class Display:
                 time.sleep(self._period_s)
 
     def close(self) -> None:
-        """Nothing needs closing."""
+        """Do nothing, because there is nothing to close."""
 
     def _make_report(self) -> Report:
         return self._motion.report("drawing", self._drawn)
 
     def _draw(self) -> None:
         motion, poses = self._motion, self._picture.poses(self._motion.q)
-        if self._robot is not None:
-            self._robot.publish(poses, motion.q, motion.time_ns)
+        self._robot.publish(poses, motion.q, motion.time_ns)
         self._publisher.publish(MarkerArray(markers=self._picture.draw(motion, poses)))
         self._drawn += 1
 
 
 main = partial(process.run, "display", Display)
-"""Run the node, `main(args)`; returns the exit code."""
+"""`main(args)` runs the node and returns the exit code."""
 
 if __name__ == "__main__":
     sys.exit(main())

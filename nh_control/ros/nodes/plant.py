@@ -1,5 +1,5 @@
-"""The plant node: a scenario's simulated plant behind topics, with real-time pacing, lock-step,
-services and diagnostics.
+"""The plant node. It simulates a scenario's plant in real time or in lock-step, and provides
+topics, services and diagnostics.
 """
 
 from __future__ import annotations
@@ -32,28 +32,31 @@ from nh_control.ros.runtime.subscribers import wait_delivered
 
 
 class Plant:
-    """Publishes states and clock, and takes commands, for a `SimulationLoop`, which decides about
-    time, order and validity of the steps.
+    """Publishes states and the clock, and receives commands, for a `SimulationLoop`. The loop
+    determines the time, order and validity of the steps.
     """
 
     def __init__(self, node: Node, inbox: Inbox, exit_: process.Exit):
         self._node, self._parameters = node, Parameters(node, PLANT)
-        p, self._model = self._parameters, Model.of(self._parameters)
-        model, setup = self._model, PlantSetup(self._model, p)
-        self.output = PlantOutput(node, inbox, model, setup, p, exit_)
-        pacer = Pacer(model.dsys.h, p["speed_factor"])
+        # create the model and the plant first, because the topics depend on them
+        parameters, self._model = self._parameters, Model.of(self._parameters)
+        model, setup = self._model, PlantSetup(self._model, parameters)
+        self.output = PlantOutput(node, inbox, model, setup, parameters, exit_)
+        pacer = Pacer(model.dsys.h, parameters["speed_factor"])
         self.loop = SimulationLoop(
             setup.plant, setup.validator, pacer, setup.run, inbox, self.output
         )
+        # the loop's inputs: commands, wrenches, services, and changed parameters
         self.diagnostics = self.output.report(self.loop, "simulation")
-        CommandReader(node, inbox, self.loop, self.output.latency, p["command_interface"])
+        CommandReader(node, inbox, self.loop, self.output.latency, setup.kinds)
         if setup.plant.wrenches is not None:
             WrenchInterface(node, inbox, self.loop, setup.plant.wrenches)
-        PlantControl(node, inbox, self.loop, p)
+        PlantControl(node, inbox, self.loop, parameters)
         self._end_standard_control = self._begin_standard_control(inbox, setup, exit_)
-        errors = [PERTURBATION + one.name for one in declarations(model.scenario.no_perturbation)]
+        fields = declarations(model.scenario.no_perturbation)
+        errors = [PERTURBATION + field.name for field in fields]
         changes = PlantChanges(model, self.loop, setup, errors)
-        self._live = DynamicParameters(node, inbox, p, changes.changes)
+        self._live = DynamicParameters(node, inbox, parameters, changes.changes)
         self._log_start()
 
     def work(self) -> None:
@@ -62,15 +65,17 @@ class Plant:
 
     def close(self) -> None:
         """End the actions, and wait until the last messages have arrived."""
+        # the last messages must arrive before the topics are destroyed
         self._end_standard_control()
         self._live.close()
         self.diagnostics.publish()
+        self.loop.plant.close()
         wait_delivered(self._node.publishers)
 
     def _begin_standard_control(
         self, inbox: Inbox, setup: PlantSetup, exit_: process.Exit
     ) -> Callable[[], None]:
-        """Offer the standard services for simulators if their package is installed; returns the
+        """Offer the standard services for simulators if their package is installed, and return the
         function that ends them.
         """
         node, scenario = self._node, self._model.scenario
@@ -79,8 +84,8 @@ class Plant:
         except ModuleNotFoundError as missing:
             if missing.name != "simulation_interfaces":
                 raise
-            text = "simulation_interfaces is not installed: only the services ~/pause, ~/step, ..."
-            node.get_logger().info(text)
+            text = "simulation_interfaces is not installed: only the services ~/pause, ~/step, "
+            node.get_logger().info(text + "... are available")
             return lambda: None
         prefix = frame_prefix(node, self._parameters)
         entities = Entities(scenario, setup.plant.dsys, setup.parameters, prefix)
@@ -89,28 +94,41 @@ class Plant:
         ).close
 
     def _log_start(self) -> None:
-        p, loop = self._parameters, self.loop
+        parameters, loop = self._parameters, self.loop
         speed = (
-            f"{p['speed_factor']:g} x real time" if p["speed_factor"] else "as fast as possible"
+            f"{parameters['speed_factor']:g} x real time"
+            if parameters["speed_factor"]
+            else "as fast as possible"
         )
         commands = (
             "commands without end"
-            if p["on_finish"] == "continue"
+            if parameters["on_finish"] == "continue"
             else f"{loop.options.last_step} commands"
         )
         self._node.get_logger().info(
             f"plant: {loop.plant.dsys}, {loop.plant.substeps} step(s) per command; model: "
             f"{self._model.dsys}; reference {self._model.reference.name!r}; {commands}, "
-            f"{speed}{', lock-step' if p['lockstep'] else ''}"
+            f"{speed}{', lock-step' if parameters['lockstep'] else ''}"
         )
-        if not (p["speed_factor"] or p["lockstep"]):
+        if not (parameters["speed_factor"] or parameters["lockstep"]):
             self._node.get_logger().warning(
-                "as fast as possible, commands come too late; lockstep:=true waits for them"
+                "at full speed, commands arrive too late; with lockstep:=true the plant waits for "
+                "them"
+            )
+        autopilot = self._model.scenario.autopilot
+        if (
+            autopilot is not None
+            and autopilot.kind == "betaflight"
+            and 0 < parameters["speed_factor"] < 1
+        ):
+            self._node.get_logger().warning(
+                "below real time, Betaflight's clock keeps running between steps, so it flies "
+                "worse; use speed_factor:=1, or lockstep:=true with speed_factor:=0"
             )
 
 
 main = partial(process.run, "plant", Plant)
-"""Run the node, `main(args)`; returns the exit code."""
+"""`main(args)` runs the node and returns the exit code."""
 
 if __name__ == "__main__":
     sys.exit(main())

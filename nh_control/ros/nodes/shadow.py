@@ -1,5 +1,5 @@
-"""The shadow node: the model predicts every state of a robot, or of a plant, from the one before,
-and the node publishes the differences.
+"""The shadow node. It uses the model to predict each state of a robot or plant from the preceding
+state, and publishes the differences.
 """
 
 from __future__ import annotations
@@ -34,51 +34,56 @@ from nh_control.scenarios.user_code import located
 QUEUE = 1000
 HARDWARE_QUEUE = 10
 PATIENCE = 50
-"""Number of later states of a simulation after which the answer to a state is not awaited any
-more.
+"""Number of later simulated states after which the node stops waiting for the answer to a state.
 """
 SILENCE_S = 0.5
-"""Time without messages after which nothing is awaited any more."""
+"""Time without messages after which the node stops waiting for answers."""
 
 
 class ShadowNode:
-    """Receives states and commands, sends no commands, and publishes residuals on
-    `shadow/residual`: `name` and `position` are the local coordinates, the stamp is the state's.
+    """Receives states and commands, and publishes residuals on `shadow/residual`, but no commands.
+    In each message, `name` and `position` are the local coordinates of the residual, and the stamp
+    is that of the state.
     """
 
     def __init__(self, node: Node, inbox: Inbox, _: process.Exit):
-        p = Parameters(node, SHADOW)
-        self._node, self._inbox, scenario = node, inbox, find_scenario(p)
-        self._dsys = dsys = _model(p, scenario)
-        self._simulated = p["source"] == "simulation"
-        self._actuation_ns = round(p["hardware.actuation_s"] * 1e9)
+        parameters = Parameters(node, SHADOW)
+        self._node, self._inbox, scenario = node, inbox, find_scenario(parameters)
+        self._dsys = dsys = _model(parameters, scenario)
+        self._simulated = parameters["source"] == "simulation"
+        self._actuation_ns = round(parameters["hardware.actuation_s"] * 1e9)
+        # simulated states are exact, but hardware states are filtered
         estimate = (
             MeasuredState(dsys)
-            if self._simulated or p["hardware.estimator"] == "none"
-            else FilteredState(dsys, p["hardware.noise"], p["hardware.acceleration"])
+            if self._simulated or parameters["hardware.estimator"] == "none"
+            else FilteredState(
+                dsys, parameters["hardware.noise"], parameters["hardware.acceleration"]
+            )
         )
         self._shadow = Shadow(dsys, estimate, PATIENCE if self._simulated else 1, self._simulated)
         self._message = JointState()
         self._publisher = node.create_publisher(JointState, "shadow/residual", QUEUE)
+        # subscribe to commands first, so that the inbox handles them before states
         self._commands_refused, self._heard_at = 0, time.monotonic()
         inbox.subscribe(JointState, "joint_commands", self._on_command, QUEUE)
         driven = driven_joints(scenario.joints, dsys.system, dsys.system.nu)
         self._names = CommandNames(dsys.inputs, driven, [joint.name for joint in scenario.joints])
-        shown = codecs(scenario, dsys, prefix=frame_prefix(node, p))
+        shown = codecs(scenario, dsys, prefix=frame_prefix(node, parameters))
         listener = StateListener(self._on_state, self._shadow.refuse, self._on_jump)
         queue = QUEUE if self._simulated else HARDWARE_QUEUE
-        self._reader = reader(p["source"], inbox, shown, listener, queue, dsys.h)
+        self._reader = reader(parameters["source"], inbox, shown, listener, queue, dsys.h)
         self._q, self._v = dsys.system.space.origin.tolist(), [0.0] * dsys.system.space.nw
         self._newest_ns = -1
         self._diagnostics = Diagnostics(
             node, inbox, "prediction", scenario.name, self._make_report
         )
-        node.get_logger().info(f"model: {dsys}; of {p['source']}")
+        node.get_logger().info(f"model: {dsys}; source: {parameters['source']}")
 
     def work(self) -> None:
-        """Compare states."""
+        """Compare states with predictions."""
         while not self._inbox.closed:
             self._inbox.serve(SILENCE_S)
+            # after a silence, predictions no longer wait for missing commands
             if time.monotonic() > self._heard_at + SILENCE_S:
                 self._publish(self._shadow.settle())
 
@@ -89,11 +94,12 @@ class ShadowNode:
 
     def _on_command(self, message: JointState) -> None:
         names, values, stamp = conversions.read_command(message)
-        order = self._names.order(names)
-        if order is None or len(values) != len(order) or not np.isfinite(values).all():
+        # the input in the model's order, or None if the names are wrong
+        u = self._names.ordered(names, values)
+        if u is None or not np.isfinite(u).all():
             self._commands_refused += 1
             return
-        u = [gain * values[place] for place, gain in order]
+        # hardware commands take effect actuation_s after they are received
         now_ns = self._node.get_clock().now().nanoseconds + self._actuation_ns
         self._shadow.command(u, stamp if self._simulated else now_ns, stamp)
 
@@ -127,20 +133,20 @@ class ShadowNode:
         )
 
 
-def _model(p: Parameters, scenario: Scenario) -> DiscreteSystem:
-    """The model, with other physical parameters where these are given."""
-    other = p.declare_changed(PLANT_PARAMETERS, scenario.parameters)
+def _model(parameters: Parameters, scenario: Scenario) -> DiscreteSystem:
+    """The model, with its physical parameters changed by the node's parameters."""
+    changed = parameters.declare_changed(PLANT_PARAMETERS, scenario.parameters)
     try:
         with located(scenario.file):
-            model = scenario.model(p["integrator"], p["step_s"])
+            model = scenario.model(parameters["integrator"], parameters["step_s"])
             scenario.require_messages(model.system)
-            return scenario.plant(model, PlantOptions(parameters=other))
+            return scenario.plant(model, PlantOptions(parameters=changed))
     except ValueError as error:
         raise process.UsageError(str(error)) from error
 
 
 main = partial(process.run, "shadow", ShadowNode)
-"""Run the node, `main(args)`; returns the exit code."""
+"""`main(args)` runs the node and returns the exit code."""
 
 if __name__ == "__main__":
     sys.exit(main())

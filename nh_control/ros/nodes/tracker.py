@@ -1,5 +1,5 @@
-"""The tracker node: answers states with the commands of an LQR or predictive tracker, and follows
-goals and trajectories.
+"""The tracker node. It answers states with the commands from an LQR or predictive tracker, and it
+follows goals and trajectories.
 """
 
 from __future__ import annotations
@@ -30,33 +30,39 @@ from nh_control.ros.runtime.subscribers import wait_delivered
 from nh_control.ros.runtime.tracker_changes import TrackerChanges
 
 TICK_S = 0.05
-"""Period, without states, of looking for new subscribers and for too long a silence."""
+"""Time between checks for new subscribers and for too long a silence, while no states arrive."""
 SWITCH_S = 2e-4
-"""Longest time for which the planning thread keeps the interpreter from the answering thread."""
+"""Maximum time for which the planning thread withholds the interpreter's lock from the answering
+thread.
+"""
 
 
 class Tracker:
-    """Commands for the states of a simulation or of hardware."""
+    """Answers states from a simulation or from hardware with commands."""
 
-    def __init__(self, node: Node, inbox: Inbox, _: process.Exit):
+    def __init__(self, node: Node, inbox: Inbox, exit_: process.Exit):
         sys.setswitchinterval(SWITCH_S)
         self._node, self._inbox, log = node, inbox, node.get_logger()
-        p = Parameters(node, TRACKER)
-        model, settings = Model.of(p), {spec.name: p[spec.name] for spec in TRACKER}
+        parameters = Parameters(node, TRACKER)
+        model, settings = (
+            Model.of(parameters),
+            {spec.name: parameters[spec.name] for spec in TRACKER},
+        )
         try:
             parts = TrackerParts(model.scenario, model.dsys, model.reference, settings)
         except ValueError as error:
             raise process.UsageError(str(error)) from error
         sequence, report, self._planner = parts.sequence, parts.report, parts.planner
-        prefix = frame_prefix(node, p)
+        prefix = frame_prefix(node, parameters)
         shown = codecs(model.scenario, model.dsys, prefix=prefix)
         self._goals: TrackerGoals
         follow = lambda leg: self._goals.follow(leg)  # noqa: E731
-        changes = TrackerChanges(model, sequence, p, lambda: report.state, follow)
+        # weights and references can be changed while the node runs
+        changes = TrackerChanges(model, sequence, parameters, lambda: report.state, follow)
         plans = PlanOutput(node, model, parts.planner, prefix) if parts.is_predictive else None
         self._plans = plans
-        self._live = DynamicParameters(node, inbox, p, changes.changes)
-        topic = p["hardware.command_array"]
+        self._live = DynamicParameters(node, inbox, parameters, changes.changes)
+        topic = parameters["hardware.command_array"]
         self._output = output = TrackerOutput(
             node,
             codecs=shown,
@@ -66,24 +72,30 @@ class Tracker:
             efforts=JointEfforts(node, topic, parts.efforts) if topic else None,
         )
         self._states: HardwareInterface | SimulationInterface
+        # both hardware and simulation answer states through `output`
         if parts.hardware is not None:
             tracker, safety = parts.hardware
             tracker.warm_up()
             self._states = HardwareInterface(node, inbox, shown, tracker, safety, output)
-            log.info(f"disarms beyond {safety.limits}")
+            log.info(f"disarm limits: {safety.limits}")
         else:
-            self._states = SimulationInterface(
+            self._states = simulated = SimulationInterface(
                 node,
                 inbox,
                 codecs=shown,
                 sequence=sequence,
                 output=output,
-                expected=p["heard_by"],
+                exit_=exit_,
+                expected=parameters["heard_by"],
                 sensed=parts.sensed,
+                joining=parts.joining(lambda leg, text: self._goals.join(leg, text)),
+                at_once=parameters["lockstep"],
             )
+            simulated.warm_up()
+        # compiled functions are faster, so the first answers wait for them
         wait_for_compiler()
         context = RequestContext(node, inbox, sequence, report, lambda: self._states.now_ns)
-        options = CommandOptions.of(p)
+        options = CommandOptions.of(parameters)
         self._goals = TrackerGoals(context, model=model, codecs=shown, options=options)
         make, name = parts.make_report, model.scenario.name
         self.diagnostics = Diagnostics(node, inbox, "tracking", name, make)
@@ -91,21 +103,28 @@ class Tracker:
 
     def work(self) -> None:
         """Answer states."""
+        # a plant in this process calls the tracker in its own thread
+        self._inbox.lent = self._prepare
         while not self._inbox.closed:
-            self._output.has_sent = False
             self._inbox.serve(TICK_S)
-            if self._output.has_sent:
-                self._planner.prepare()
-                self._goals.renew()
-                if self._plans is not None:
-                    self._plans.publish(self._states.now_ns)
-            else:
-                self._states.tick()
-                self._output.repeat_target()
+            with self._inbox.handling:
+                if not self._prepare():
+                    self._states.tick()
+                    self._output.repeat_target()
         self._states.stop()
 
+    def _prepare(self) -> bool:
+        """If an answer was sent, prepare the next one. Returns whether an answer was sent."""
+        sent, self._output.has_sent = self._output.has_sent, False
+        if sent:
+            self._planner.prepare()
+            self._goals.renew()
+            if self._plans is not None:
+                self._plans.publish(self._states.now_ns)
+        return sent
+
     def close(self) -> None:
-        """End planning, and wait until the last commands have arrived."""
+        """Stop planning, and wait until the last commands have arrived."""
         self._live.close()
         self._planner.close()
         self._goals.close()
@@ -113,7 +132,7 @@ class Tracker:
 
 
 main = partial(process.run, "tracker", Tracker)
-"""Run the node, `main(args)`; returns the exit code."""
+"""`main(args)` runs the node and returns the exit code."""
 
 if __name__ == "__main__":
     sys.exit(main())

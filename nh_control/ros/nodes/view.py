@@ -1,4 +1,4 @@
-"""The view node: it serves a page with scene and plots of a running plant to browsers."""
+"""The view node. It serves browsers a page with the scene and plots of a running plant."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ from nh_control.view.live_page import Offers, live_page
 from nh_control.view.live_server import LiveServer, ViewMissing
 
 STALE_S = 1.0
-"""Time without states after which the plant is reported as standing still."""
+"""Time without states after which the plant's status is "no new states"."""
 STATUS_S = 0.5
-"""Period of the plant's status in the page while no states come."""
+"""Time between updates of the plant's status on the page while no states arrive."""
 TARGET_S = 0.005
-"""Time for which a state waits for its target, which the tracker sends later."""
+"""Maximum time for which a state waits for its target, which the tracker sends later."""
 LATE_S = 0.1
-"""Lateness that shorter intervals between frames make up for; a larger one is lost."""
+"""Maximum delay of a frame that shorter intervals between later frames make up for."""
 FACTOR_S = 2.0
-"""Time over which the real-time factor is measured."""
+"""Duration over which the real-time factor is measured."""
 
 
 @dataclass
 class Address:
-    """The address that browsers know, and the scenario with which the node starts again."""
+    """The address that browsers know, and the scenario with which the node restarts."""
 
     token: str = ""
     port: int = 0
@@ -56,8 +56,8 @@ class Address:
 
 class View:
     """Sends the newest state at most `view.rate_hz` times per second of wall time to the browsers
-    that have opened the page; it does not read states of a simulation in between. It subscribes
-    best-effort, so that no plant waits for its acknowledgements.
+    that have opened the page. The node does not read the simulated states in between. Its
+    subscriptions are best-effort, so that no plant waits for acknowledgements.
     """
 
     def __init__(self, node: Node, inbox: Inbox, exit_: process.Exit, address: Address):
@@ -67,6 +67,7 @@ class View:
         self._period_s = 1 / parameters["view.rate_hz"]
         scenario, dsys = model.scenario, model.dsys
         shown = codecs(scenario, dsys, prefix=frame_prefix(node, parameters))
+        # the page's scene and plots
         self._live = LiveMotion(scenario, dsys, model.reference)
         self._forces: dict[str, np.ndarray] = {}
         self._pace, source = Pace(), parameters["source"]
@@ -84,17 +85,17 @@ class View:
         for name, topic in topics.contacts(dsys.system).items():
             take = partial(self._on_contact, name)
             inbox.subscribe(WrenchStamped, topic, take, quality("hardware", 1))
-        asked = ViewRequests(node, inbox, scenario, dsys.system, shown, source)
-        self._asked, self._told_s, self._name = asked, 0.0, scenario.name
+        requests = ViewRequests(node, inbox, scenario, dsys.system, shown, source)
+        self._requests, self._status_at, self._name = requests, 0.0, scenario.name
         self._sent = 0
         self._diagnostics = Diagnostics(node, inbox, "showing", scenario.name, self._make_report)
         try:
             self._server = LiveServer(
                 live_page(
                     self._live.animation,
-                    Offers(asked.offered, asked.changes, asked.targets, asked.goals),
+                    Offers(requests.offered, requests.changes, requests.targets, requests.goals),
                 ),
-                asked.answer,
+                requests.answer,
                 host=parameters["view.host"],
                 port=address.port or parameters["view.port"],
                 token=address.token,
@@ -102,16 +103,17 @@ class View:
         except (ViewMissing, OSError) as error:
             raise process.UsageError(str(error)) from error
         address.port, address.token = self._server.port, self._server.token
-        # not by the log, which other machines can read
+        # not in the log, because other machines can read it and the address contains the token
         print(f"{scenario.name} is shown at {self._server.address}", flush=True)
 
     def work(self) -> None:
         """Send a state, and sleep until the next frame."""
+        # sleep until the next frame is due, so that frames have a constant period on average
         due = sent_s = time.monotonic()
         motion = self._motion
         while not self._inbox.closed:
             self._inbox.serve(STATUS_S)
-            for _ in range(motion.queue - 1):  # what came during the last frame
+            for _ in range(motion.queue - 1):  # messages that arrived during the last frame
                 if not self._inbox.serve(0.0):
                     break
             if motion.fresh and not motion.is_of_one_time:
@@ -134,34 +136,36 @@ class View:
 
     def _on_contact(self, name: str, message: WrenchStamped) -> None:
         force = conversions.xyz(message.wrench.force)
-        if np.isfinite(force).all():  # it comes after the state
+        if np.isfinite(force).all():  # forces arrive after the state, which is then sent again
             self._forces[name], self._motion.fresh = force, self._motion.time_ns >= 0
 
     def _send(self) -> None:
         now = time.monotonic()
+        # the plant's status is sent with every frame, and the nodes' statuses less often
         status: dict[str, Any] = self._pace.status(now)
-        if now - self._told_s >= STATUS_S:
-            self._told_s = now
-            plant = self._asked.heard.of("plant")
+        if now - self._status_at >= STATUS_S:
+            self._status_at = now
+            plant = self._requests.heard.of("plant")
             missed = plant.values.get("missed_steps")
             if plant.hardware not in ("", self._name):
                 status["state"] = self._follow(plant.hardware)
-            nodes = self._asked.heard.statuses(now)
-            status |= {"nodes": nodes, "missed": missed, "bounds": self._asked.bounds}
+            nodes = self._requests.heard.statuses(now)
+            status |= {"nodes": nodes, "missed": missed, "bounds": self._requests.bounds}
             status["scenario"] = self._name
         message: dict[str, Any] = {"status": status}
         if self._motion.fresh:
             try:
                 message["frame"] = self._frame()
                 self._sent += 1
-            except ValueError as error:  # numbers that the model cannot take
+            except ValueError as error:  # values outside the model's domain
                 self._motion.refuse(Refusal.MODEL, f"a state cannot be shown: {error}")
         self._server.send(json.dumps(message, separators=(",", ":"), allow_nan=False))
 
     def _follow(self, name: str) -> str:
-        """Start again with the scenario of another plant if its name is known; returns the state
-        for the page.
+        """Restart with another plant's scenario if its name is known. Returns the state for the
+        page.
         """
+        # a restart keeps the address, so browsers stay connected
         if self._simulated and name in scenarios.names():
             self._address.scenario = name
             self._exit.request()
@@ -169,7 +173,7 @@ class View:
         return f"the plant is {name}, not {self._name}: start the view with its scenario"
 
     def _frame(self) -> dict[str, Any]:
-        """Numbers of the present state."""
+        """The current state's values for the page."""
         motion = self._motion
         return self._live.frame(
             (motion.time_ns - motion.first_ns) * 1e-9,
@@ -183,22 +187,23 @@ class View:
 
 
 class Pace:
-    """The pace of the plant's states: wall time and simulated time in s."""
+    """The pace of the plant's states, from their wall times and simulated times in s."""
 
     def __init__(self) -> None:
         self._states: deque[tuple[float, float]] = deque()
 
     def add(self, wall_s: float, time_s: float) -> None:
-        """A state has come."""
+        """Record that a state has arrived."""
         if self._states and time_s < self._states[-1][1]:
             self._states.clear()  # a reset
         self._states.append((wall_s, time_s))
+        # the real-time factor needs at least two states
         while wall_s - self._states[0][0] > FACTOR_S and len(self._states) > 2:
             self._states.popleft()
 
     def status(self, wall_s: float) -> dict[str, Any]:
-        """The status for the page: the state in words, the time since the last state in s, and the
-        real-time factor, None if it is unknown.
+        """The status for the page: the state in words, the time since the last state (s), and the
+        real-time factor (None if unknown).
         """
         if not self._states:
             return {"state": "waiting for states", "silent": 0.0, "factor": None}
@@ -206,26 +211,27 @@ class Pace:
         silent = wall_s - end
         if silent > STALE_S:
             return {"state": "no new states", "silent": silent, "factor": None}
+        # ratio of simulated time to wall time
         factor = (last - first) / (end - start) if end > start else None
         return {"state": "running", "silent": silent, "factor": factor}
 
 
 DEFAULTS = {"urdf": "''", "reference": "''", "integrator": "''", "step_s": "0.0"}
-"""Parameters that take the default of another scenario if the node follows it."""
+"""Parameters that take another scenario's defaults when the node switches to that scenario."""
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the node; returns the exit code. Where a plant of another scenario takes the place of
-    the plant, the node begins again with this scenario, at the same address.
+    """Run the node and return the exit code. If a plant with another scenario replaces the current
+    plant, the node restarts with this scenario at the same address.
     """
-    given, address = list(sys.argv if args is None else args), Address()
+    arguments, address = list(sys.argv if args is None else args), Address()
     while True:
-        code = process.run("view", partial(View, address=address), given)
+        code = process.run("view", partial(View, address=address), arguments)
         if not address.scenario:
             return code
         changed, address.scenario = {"scenario": address.scenario, **DEFAULTS}, ""
         rules = [text for name, value in changed.items() for text in ("-p", f"{name}:={value}")]
-        given += ["--ros-args", *rules]
+        arguments += ["--ros-args", *rules]  # later rules override earlier ones
 
 
 if __name__ == "__main__":

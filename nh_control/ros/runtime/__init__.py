@@ -1,3 +1,3 @@
-"""The base of every node: its process, the inbox of its thread, its parameters, and
-their model.
+"""The base of every node: its process, the inbox of its working thread, its parameters, and the
+model that the parameters select.
 """

@@ -1,4 +1,4 @@
-"""Errors of callbacks and malformed messages: they are counted and logged, and do not end the
+"""Errors in callbacks, and malformed messages. They are counted and logged, and do not end the
 node.
 """
 
@@ -17,24 +17,24 @@ from rclpy.impl.rcutils_logger import RcutilsLogger
 from nh_control.loop.reports import Report
 
 MIDDLEWARE = (rclpy_implementation.RCLError, rclpy_implementation.RMWError)
-"""Errors of the middleware, such as a publication whose lock is taken for 100 ms: they come from a
-busy machine, not from the callback.
+"""Middleware errors, such as a publication that waits 100 ms for a lock. They are caused by a busy
+machine, not by the callback.
 """
 LONGEST = 2000
-"""Largest number of characters of a reason, because it may repeat a message of any size."""
+"""Maximum number of characters in a logged text, which may quote a message of any size."""
 
 
 def of_rclpy(callback: object) -> bool:
-    """Whether a callback is one of rclpy's own. It takes a message or request before the node
-    does: if it raises, its argument is malformed.
+    """Whether a callback belongs to rclpy. Such a callback handles a message or request before the
+    node does. If the callback raises an error, its argument is malformed.
     """
     return str(getattr(callback, "__module__", "")).startswith("rclpy.")
 
 
 class CallbackErrors:
-    """Counts, logs at a limited rate, and reports failures: malformed messages and requests, which
-    the node did not receive, errors of the node's own callbacks, and errors of the middleware in
-    them. For any thread.
+    """Counts three kinds of failures, logs them at a limited rate, and reports them: malformed
+    messages and requests, which do not reach the node; errors in the node's callbacks; and
+    middleware errors in these callbacks. Thread-safe.
     """
 
     def __init__(self, logger: RcutilsLogger):
@@ -46,16 +46,17 @@ class CallbackErrors:
         self._error = ThrottledLog(lambda text: logger.error(text))
 
     def malformed(self, what: str, reason: object) -> None:
-        """Note a message or request `what` that cannot be read."""
+        """Record that the message or request `what` cannot be read."""
         self._count(self._malformed, "warn", what, f"{what} is malformed: {reason}", self._warn)
 
     def raised(self, what: str, error: Exception) -> None:
-        """Note an error of a callback of `what`: an error of the middleware, or one that it should
-        have handled.
+        """Record an error in a callback of `what`. It is a middleware error or an error that the
+        callback did not handle.
         """
+        # middleware errors are counted separately, because the node cannot avoid them
         counts = self._middleware if isinstance(error, MIDDLEWARE) else self._raised
         lines = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        text = f"error in {what}, the node goes on: {type(error).__name__}: {error}"
+        text = f"error in {what}, the node continues: {type(error).__name__}: {error}"
         self._count(
             counts,
             "error",
@@ -70,13 +71,14 @@ class CallbackErrors:
         text = text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
         with self._lock:
             counts[what] += 1
+            # the next report shows the last error, or the first warning if there are no errors
             if self._trouble is None or level == "error":
                 self._trouble = level, text
         log(text)
 
     @property
     def counts(self) -> dict[str, int]:
-        """The counts of all errors, and of every topic or service."""
+        """The error counts, in total and for each topic or service."""
         with self._lock:
             return {
                 "malformed": self._malformed.total(),
@@ -88,8 +90,9 @@ class CallbackErrors:
             }
 
     def with_counts(self, report: Report) -> Report:
-        """A node's report with the counts, and the worst error since the last report."""
+        """A node's report, with the counts and the worst error since the last report added."""
         with self._lock:
+            # each report shows only trouble since the last report
             trouble, self._trouble = self._trouble, None
         values = {**report.values, **self.counts}
         if trouble is None:
@@ -100,13 +103,13 @@ class CallbackErrors:
 
 
 QUIET_S = 5.0
-"""Smallest time between two lines of the log."""
+"""Minimum time between two lines of a throttled log."""
 
 
 class ThrottledLog:
-    """Logs a text with `log` unless it has done so within QUIET_S; the next line says how many
-    were left out. For any thread. With rclpy, `log` is a lambda around a logger's method, because
-    rclpy allows one severity per line of code.
+    """Logs a text with `log`, at most once per QUIET_S. The next line says how many texts were
+    left out. Thread-safe. With rclpy, `log` is a lambda around a logger's method, because rclpy
+    allows one severity per line of code.
     """
 
     def __init__(self, log: Callable[[str], object], now: Callable[[], float] = time.monotonic):
@@ -114,12 +117,13 @@ class ThrottledLog:
         self._last, self._left_out = -QUIET_S, 0
 
     def __call__(self, text: str) -> None:
-        """Log the text, or leave it out."""
+        """Log the text, unless the last line is too recent."""
         with self._lock:
             now = self._now()
             if now < self._last + QUIET_S:
                 self._left_out += 1
                 return
+            # the next line reports how many texts were suppressed
             more = f"; {self._left_out} more were not logged" if self._left_out else ""
             self._last, self._left_out = now, 0
         self._log(text + more)

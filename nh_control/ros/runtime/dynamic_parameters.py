@@ -17,14 +17,14 @@ from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.parameters import Parameters
 
 SLOW_S = 0.1
-"""Time after which the preparation of a change is logged."""
+"""Preparations that take longer than this are logged."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A change of the parameters `names`. `prepare(values)` gets the new values of all of them,
-    and returns a function for the working thread, or raises ValueError or StepFailed with the
-    reason of a refusal.
+    """A change of the parameters `names`. `prepare(values)` takes the new values of all these
+    parameters and returns a function that the working thread calls. To refuse the change,
+    `prepare` raises ValueError or StepFailed with the reason.
     """
 
     names: Sequence[str]
@@ -32,31 +32,33 @@ class Change:
 
 
 class DynamicParameters:
-    """Checks and prepares changes in the thread in which they are set, while the work continues.
-    Changes that are set together (`set_parameters_atomically`) take effect together, between two
-    steps.
+    """Checks and prepares changes in the thread that sets the parameters, while the working thread
+    continues. Parameters that are set together (`set_parameters_atomically`) take effect together,
+    between two steps.
     """
 
     def __init__(
         self, node: Node, inbox: Inbox, parameters: Parameters, changes: Sequence[Change]
     ):
         self._node, self._inbox, self._parameters = node, inbox, parameters
+        # rclpy calls the first callback before it sets values, and the second afterwards
         self._changes, self._prepared = changes, list[Callable[[], None]]()
         node.add_on_set_parameters_callback(self._prepare)
         node.add_post_set_parameters_callback(self._carry_out)
 
     def close(self) -> None:
-        """Take no more changes."""
+        """Accept no more changes."""
         self._node.remove_on_set_parameters_callback(self._prepare)
         self._node.remove_post_set_parameters_callback(self._carry_out)
 
-    def _prepare(self, given: list[Parameter]) -> SetParametersResult:
+    def _prepare(self, parameters: list[Parameter]) -> SetParametersResult:
         self._prepared, began = [], time.monotonic()
-        result = self._parameters.checked(given)
+        result = self._parameters.checked(parameters)
         if not result.successful:
             return result
-        new = {parameter.name: parameter.value for parameter in given}
+        new = {parameter.name: parameter.value for parameter in parameters}
         try:
+            # a change receives all its parameters, including those that keep their values
             for change in self._changes:
                 if not new.keys().isdisjoint(change.names):
                     values = {name: self._value(name, new) for name in change.names}
@@ -75,6 +77,7 @@ class DynamicParameters:
     def _carry_out(self, _: list[Parameter]) -> None:
         prepared, self._prepared = self._prepared, []
 
+        # one request carries out all changes, because the inbox handles requests between two steps
         def together() -> None:
             for change in prepared:
                 change()

@@ -1,6 +1,4 @@
-"""An executor and services that survive errors of callbacks: each error is counted and
-reported.
-"""
+"""An executor and services that survive, count and report errors in callbacks."""
 
 from __future__ import annotations
 
@@ -25,12 +23,12 @@ Work = Callable[[], Any]
 
 
 class GuardedExecutor(SingleThreadedExecutor):
-    """An executor that reports errors of callbacks, and unreadable messages and requests, to
-    `errors`. Its own errors end it.
+    """An executor that reports errors in callbacks, and unreadable messages and requests, to
+    `errors`. An error in the executor itself ends it.
 
-    The executors of rclpy raise all these errors in the thread that spins. An unreadable message
-    would also block its callback group forever; therefore this class overrides `_make_handler`,
-    which rclpy does not document.
+    rclpy's executors raise all these errors in the thread that spins, and an unreadable message
+    blocks its callback group forever. Therefore this class overrides `_make_handler`, which rclpy
+    does not document.
     """
 
     def __init__(self, errors: CallbackErrors, context: Context | None = None):
@@ -38,7 +36,8 @@ class GuardedExecutor(SingleThreadedExecutor):
         self._errors = errors
 
     def create_task(self, callback: Any, *args: Any, **kwargs: Any) -> Task[Any]:
-        """Return a task whose errors are reported, such as the execution of an action's goal."""
+        """Return a task, such as the execution of an action's goal, whose errors are reported."""
+        # rclpy runs the execution of an action's goal as a task
         name = getattr(callback, "__qualname__", "a task")
         work = self._guarded(name, partial(callback, *args, **kwargs), self._errors.raised)
         return super().create_task(work)
@@ -46,6 +45,7 @@ class GuardedExecutor(SingleThreadedExecutor):
     def _make_handler(
         self, entity: Any, node: Any, take_from_wait_list: Callable[[Any], Work | None]
     ) -> Task[None]:
+        # an argument that rclpy cannot read is malformed, and other errors belong to the callback
         what, errors = _name(entity), self._errors
         report = errors.malformed if of_rclpy(getattr(entity, "callback", None)) else errors.raised
 
@@ -81,10 +81,11 @@ def _name(entity: Any) -> str:
 
 
 def guard(node: Node, service: Service[Any, Any], errors: CallbackErrors) -> None:
-    """Make a service of the node answer also if its callback raises, and report the error to
-    `errors`.
+    """Make a service of the node answer even if its callback raises an error, and report the error
+    to `errors`.
 
-    Services of parameters are replaced, because rclpy's own raise at an unknown type.
+    Callbacks of parameter services are replaced, because rclpy's callbacks raise an error if a
+    parameter has an unknown type.
     """
     callback, what = service.callback, service.srv_name
     report = errors.malformed if of_rclpy(callback) else errors.raised
@@ -107,20 +108,20 @@ def guard(node: Node, service: Service[Any, Any], errors: CallbackErrors) -> Non
             report(what, error)
             return _refusal(type(response)(), error)
 
-    own = {SetParameters: set_one_by_one, SetParametersAtomically: set_at_once}
-    service.callback = own.get(service.srv_type, answer)
+    replacements = {SetParameters: set_one_by_one, SetParametersAtomically: set_at_once}
+    service.callback = replacements.get(service.srv_type, answer)
 
 
 def _set(
     node: Node, what: str, messages: Sequence[ParameterMessage], errors: CallbackErrors
 ) -> SetParametersResult:
     try:
-        given = [Parameter.from_parameter_msg(message) for message in messages]
+        parameters = [Parameter.from_parameter_msg(message) for message in messages]
     except ValueError as reason:
         errors.malformed(what, reason)
         return SetParametersResult(successful=False, reason=str(reason))
     try:
-        return node.set_parameters_atomically(given)
+        return node.set_parameters_atomically(parameters)
     except ParameterException as reason:
         return SetParametersResult(successful=False, reason=str(reason))
     except Exception as error:
@@ -129,11 +130,11 @@ def _set(
 
 
 def _refusal(response: Any, error: Exception) -> Any:
-    """Fill in the failure and its reason, as far as the type of the response has fields."""
+    """Return the response with the failure and its reason, in the fields that its type has."""
     for name, value in (("success", False), ("message", _error_text(error))):
         if hasattr(response, name):
             setattr(response, name, value)
-    if hasattr(getattr(response, "result", None), "error_message"):  # of simulation_interfaces
+    if hasattr(getattr(response, "result", None), "error_message"):  # in simulation_interfaces
         response.result.error_message = _error_text(error)
     return response
 

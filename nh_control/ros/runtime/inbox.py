@@ -1,15 +1,15 @@
-"""The inbox of a node's working thread: messages, and requests of other threads.
+"""The inbox of a node's working thread: messages, and requests from other threads.
 
-rclpy's executor builds a wait set over everything in the node, a task and a coroutine for every
-callback, and wakes itself twice for it: 100 to 200 us a message, and more with every service of
-the node. The few topics on which a control loop runs go through an inbox instead: one kept wait
-set over these subscriptions alone, messages taken and handed over directly, in the thread that
-uses them. In lock-step this makes about three thousand steps per second of one and a half
-thousand. Timers, services and parameters stay with rclpy's executor, in its own thread, and
-`post` or `call` what they want done.
+For each message, rclpy's executor builds a wait set over all entities of the node, creates a task
+and a coroutine, and wakes itself twice. This takes 100 to 200 us, and longer with every additional
+service. Therefore the few topics in a control loop use an inbox instead. The inbox reuses one wait
+set over its subscriptions, waits only if no message has arrived, and takes and handles messages
+directly in the thread that uses them (`test/benchmark/node_rates.py` measures both ways). rclpy's
+executor handles timers, services and parameters in another thread, and their callbacks pass work
+to the inbox with `post` or `call`.
 
-This file is the only one that uses undocumented parts of rclpy: its `WaitSet` and
-`Subscription.handle`, as `rclpy.wait_for_message` does.
+Only this file uses rclpy's undocumented `WaitSet` and `Subscription.handle`, as
+`rclpy.wait_for_message` does.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as CallTimeout
 from functools import partial
+from threading import Lock, get_ident
 from typing import Any, NamedTuple, TypeVar
 
 from rclpy.callback_groups import CallbackGroup
@@ -40,20 +41,32 @@ T = TypeVar("T")
 Response = TypeVar("Response", SetBool.Response, Trigger.Response)
 
 LONGEST_S = 3600.0
-"""Longest single wait; the wait set cannot represent longer ones, as of a very slow plant."""
+"""Maximum duration of a single wait. The wait set cannot represent much longer waits, which a very
+slow plant may request.
+"""
 _TWIST, _STAMPED = "geometry_msgs/msg/Twist", "geometry_msgs/msg/TwistStamped"
+# this is the usual mismatch, because Nav2 and teleoperation publish either type
 REMEDIES = {
     (_TWIST, _STAMPED): "set the tracker's cmd_vel.stamped:=false",
     (_STAMPED, _TWIST): "set the tracker's cmd_vel.stamped:=true",
 }
-"""What to do about a publisher of the first type on a topic of the second."""
+"""Remedy for a publisher of the first type on a topic of the second type."""
 ANSWER_S = 5.0
 """Time for which `call` waits for the working thread."""
 
 
+class Local(NamedTuple):
+    """The receiver of a topic's contents from nodes in this process. `callback` is called in the
+    working thread, or, with `at_once`, in the publisher's thread (see `Inbox.lend`).
+    """
+
+    callback: Callable[[Any], None]
+    at_once: bool = False
+
+
 class Inbox:
-    """Messages and requests for one working thread, which calls `serve` or `run`; other threads
-    call `post`, `call` and `close`. Errors of their handling are reported to `errors`.
+    """Messages and requests for one working thread, which calls `serve` or `run`. Other threads
+    call `post`, `call` and `close`. Errors in the callbacks are reported to `errors`.
     """
 
     def __init__(
@@ -65,6 +78,12 @@ class Inbox:
         self._node, self._group, self._local = node, _Reserved(), local
         self.errors = errors or CallbackErrors(node.get_logger())
         self._guard = node.create_guard_condition(lambda: None, callback_group=self._group)
+        self._waits, self._thread = False, 0
+        self.handling = Lock()
+        """Held while messages and requests are handled."""
+        self.lent: Callable[[], object] = lambda: None
+        """Called after every request that is passed to `lend`."""
+        # a deque is thread-safe: other threads append to it, and the working thread takes from it
         self._requests: deque[Callable[[], None]] = deque()
         self._subscriptions: list[_Subscription] = []
         self._qualities: dict[str, QoSProfile] = {}
@@ -84,13 +103,16 @@ class Inbox:
         qos: QoSProfile | int,
         raw: bool = False,
         awaited: Callable[[], bool] = lambda: True,
+        local: Local | None = None,
     ) -> None:
-        """Call `callback` in the working thread with every message (bytes, if raw); subscribe
-        before that thread starts. If the topic is not `awaited`, a message alone does not wake the
-        thread; it is handled with the next message that does, before those of topics subscribed to
-        later.
+        """Call `callback` in the working thread with every message (bytes, if `raw`). Call this
+        method before that thread starts. If the topic is not `awaited`, its message does not wake
+        the thread. The message is then handled with the next one that does, before the messages on
+        topics that were subscribed to later. If the topic stays in this process, `local` receives
+        its contents.
         """
-        if self._local is not None and self._takes_locally(topic, callback, raw):
+        # contents from a node in this process replace the subscription
+        if self._local is not None and local is not None and self._takes_locally(topic, local):
             return
         subscription = self._node.create_subscription(
             message_type,
@@ -107,11 +129,12 @@ class Inbox:
             )
         )
         self._qualities[subscription.topic_name] = subscription.qos_profile
+        # the wait set has a fixed number of subscriptions, so the next wait creates a new wait set
         self._wait_set = None
 
     def incompatible_publishers(self) -> dict[str, list[str]]:
-        """Publishers with a quality of service that is incompatible with the subscriptions here,
-        by topic.
+        """Publishers whose quality of service is incompatible with this inbox's subscriptions, by
+        topic.
         """
         publishers = {
             topic: incompatible_publishers(self._node, topic, quality)
@@ -120,31 +143,36 @@ class Inbox:
         return {topic: nodes for topic, nodes in publishers.items() if nodes}
 
     def mistyped_publishers(self) -> list[str]:
-        """Sentences about publishers whose types differ from those of the subscriptions here."""
+        """Warnings about publishers whose types differ from those of this inbox's subscriptions,
+        with remedies.
+        """
         texts = []
-        for one in self._subscriptions:
-            own = type_name(one.message_type)
-            others = mistyped_publishers(self._node, one.topic, one.message_type)
+        for subscription in self._subscriptions:
+            expected = type_name(subscription.message_type)
+            others = mistyped_publishers(self._node, subscription.topic, subscription.message_type)
             for other, nodes in others.items():
-                remedy = REMEDIES.get((other, own), f"publish {own}, or remap the topic")
+                remedy = REMEDIES.get((other, expected), f"publish {expected}, or remap the topic")
                 texts.append(
-                    f"{one.topic} of {', '.join(nodes)} is not heard: it is {other}, this node "
-                    f"takes {own}; {remedy}"
+                    f"{subscription.topic} of {', '.join(nodes)} is not received: its type is "
+                    f"{other}, this node expects {expected}; {remedy}"
                 )
         return texts
 
     def post(self, request: Callable[[], None]) -> None:
-        """Call `request` in the working thread, if it is open; for any thread."""
+        """Call `request` in the working thread if the inbox is open. Thread-safe."""
         if not self.closed:
             self._requests.append(request)
-            self._guard.trigger()
+            # a thread that is not waiting looks for requests before it waits
+            if self._waits:
+                self._guard.trigger()
 
     def call(self, request: Callable[[], T]) -> T:
-        """Call `request` in the working thread and return its result; raises its error, and
-        TimeoutError without an answer.
+        """Call `request` in the working thread and return its result. Raises the error of the
+        request, or TimeoutError if there is no answer within ANSWER_S.
         """
         if self.closed:
             raise CallTimeout(f"the {self.name} is not active")
+        # the working thread sets the result, and the calling thread waits for it
         future: Future[T] = Future()
 
         def run() -> None:
@@ -157,12 +185,14 @@ class Inbox:
         return future.result(ANSWER_S)
 
     def close(self) -> None:
-        """End `run`; for any thread."""
+        """End `run`. Thread-safe."""
         self.closed = True
         self._guard.trigger()
 
     def open(self) -> None:
-        """Take requests again, without earlier ones; call it while nothing runs."""
+        """Accept requests again and drop earlier ones. Call this method while no thread serves the
+        inbox.
+        """
         self._requests.clear()
         self.closed = False
 
@@ -172,9 +202,56 @@ class Inbox:
             self.serve(None)
 
     def serve(self, timeout_s: float | None) -> bool:
-        """Wait up to timeout_s (None: forever) for a message or request, and handle at most one
-        message per topic and all requests; returns whether there was one.
+        """Wait up to timeout_s (None: forever) for a message or request, and then handle at most
+        one message per topic and all requests. Returns whether there was a message or request.
         """
+        self._thread = get_ident()
+        # messages that have arrived need no wait, which is the usual case in a fast loop
+        if self._handle():
+            return True
+        if timeout_s == 0.0:
+            return False
+        self._waits = True  # from now on, a request triggers the guard
+        if not self._requests:
+            self._wait(timeout_s)
+        self._waits = False
+        return self._handle()
+
+    def lend(self, request: Callable[[], None]) -> None:
+        """Call `request` in the caller's thread, if the inbox is open. Messages that have arrived
+        are handled first, and the working thread handles nothing meanwhile.
+        """
+        with self.handling:
+            if not self.closed:
+                self._handle_messages()
+                self._carry_out(request)
+                self.lent()
+
+    def _handle(self) -> bool:
+        """Handle the messages and requests that have arrived. Returns whether there were any."""
+        with self.handling:
+            # requests posted meanwhile must wait, so that each call handles a finite number
+            handled, requests = self._handle_messages(), len(self._requests)
+            for _ in range(requests):
+                self._carry_out(self._requests.popleft())
+        return bool(handled or requests)
+
+    def _handle_messages(self) -> bool:
+        """Handle a message on each topic if an awaited message has arrived."""
+        taken = [
+            subscription.take(self.errors) if subscription.awaited() else None
+            for subscription in self._subscriptions
+        ]
+        if not any(taken):
+            return False
+        # an awaited message also brings those that do not wake the thread
+        for subscription, message in zip(self._subscriptions, taken):
+            if message := message or subscription.take(self.errors):
+                subscription.handle_taken(message, self.errors)
+        return True
+
+    def _wait(self, timeout_s: float | None) -> None:
+        """Wait for a message that is awaited, or for the guard condition."""
         wait_set = self._wait_set
         if wait_set is None:
             context: Any = self._node.context.handle
@@ -182,37 +259,37 @@ class Inbox:
                 len(self._subscriptions), 1, 0, 0, 0, 0, context
             )
         wait_set.clear_entities()
-        waiting = [subscription.awaited() for subscription in self._subscriptions]
-        for subscription, waits in zip(self._subscriptions, waiting):
-            if waits:
+        for subscription in self._subscriptions:
+            if subscription.awaited():
                 wait_set.add_subscription(subscription.handle)
         wait_set.add_guard_condition(self._guard.handle)
         wait_set.wait(-1 if timeout_s is None else int(min(timeout_s, LONGEST_S) * 1e9))
-        ready = wait_set.get_ready_entities("subscription")
-        if ready:
-            for subscription, waits in zip(self._subscriptions, waiting):
-                if not waits or subscription.handle.pointer in ready:
-                    subscription.handle_one(self.errors)
-        requests = len(self._requests)
-        for _ in range(requests):
-            self._carry_out(self._requests.popleft())
-        return bool(ready or requests)
 
-    def _takes_locally(self, topic: str, callback: Callable[[Any], None], raw: bool) -> bool:
-        """Whether messages of a topic come from a node in this process; if so, they do from now
-        on.
+    def _takes_locally(self, topic: str, local: Local) -> bool:
+        """Connect `local` to a topic that stays in this process. Returns False for other
+        topics.
         """
         name = self._node.resolve_topic_name(topic)
         if self._local is None or name not in self._local.names:
             return False
-        take = lambda data: self.post(partial(self._take, name, callback, data))  # noqa: E731
-        self._local.subscribe(self.name, name, raw, take)
+
+        def take(content: Any) -> None:
+            # in this thread if it is the working thread, else with `lend` or as a posted request
+            request = partial(self._take, name, local.callback, content)
+            if get_ident() == self._thread:
+                request()
+            elif local.at_once:
+                self.lend(request)
+            else:
+                self.post(request)
+
+        self._local.subscribe(self.name, name, take)
         return True
 
-    def _take(self, topic: str, callback: Callable[[Any], None], message: Any) -> None:
-        """Handle a message of a node in this process."""
+    def _take(self, topic: str, callback: Callable[[Any], None], content: Any) -> None:
+        """Handle the content of a message from a node in this process."""
         try:
-            callback(message)
+            callback(content)
         except Exception as error:
             self.errors.raised(topic, error)
 
@@ -230,8 +307,8 @@ def answer(
     outcome: Callable[[], str],
     refusals: tuple[type[Exception], ...] = (),
 ) -> Response:
-    """The response of a service whose request the working thread handles: `outcome()`, or the
-    reason of a failure: one of the `refusals`, or no answer in time.
+    """The response of a service whose request the working thread handles. Its message is
+    `outcome()` or the reason for a failure: an error among the `refusals`, or no answer in time.
     """
     # Python 3.10 has two kinds of TimeoutError
     expected: tuple[type[Exception], ...] = (*refusals, TimeoutError, CallTimeout)
@@ -254,15 +331,17 @@ class _Subscription(NamedTuple):
     awaited: Callable[[], bool]
     callback: Callable[[Any], None]
 
-    def handle_one(self, errors: CallbackErrors) -> None:
-        """Take a message, if there is one, and call the callback."""
+    def take(self, errors: CallbackErrors) -> tuple[Any, Any] | None:
+        """A message and its information, or None if there is no readable message."""
         try:
-            taken = self.handle.take_message(self.message_type, self.raw)
+            taken: tuple[Any, Any] | None = self.handle.take_message(self.message_type, self.raw)
         except Exception as reason:
             errors.malformed(self.topic, reason)
-            return
-        if taken is None:
-            return
+            return None
+        return taken
+
+    def handle_taken(self, taken: tuple[Any, Any], errors: CallbackErrors) -> None:
+        """Call the callback with a message."""
         try:
             self.callback(taken[0])
         except Exception as error:

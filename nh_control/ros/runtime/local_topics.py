@@ -1,4 +1,4 @@
-"""Topics between the nodes of one process, without the middleware."""
+"""Topics between nodes in the same process, without the middleware and without messages."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from rclpy.publisher import Publisher
-from rclpy.serialization import deserialize_message, serialize_message
 
 Take = Callable[[Any], None]
 
 
 class LocalTopics:
-    """Hands messages of the topics with these resolved names from a publisher in this process to
-    the subscribed nodes in this process. Nodes elsewhere receive them through the middleware;
-    messages of publishers elsewhere are ignored.
+    """Passes the contents of the topics `names` (resolved names) directly from a publisher to the
+    subscribed nodes in the same process. Nodes in other processes receive messages through the
+    middleware. Messages from publishers in other processes are ignored.
     """
 
     def __init__(self, names: Collection[str]):
         self.names = frozenset(names)
-        self._takers: dict[str, dict[str, tuple[bool, Take]]] = {name: {} for name in names}
+        self._takers: dict[str, dict[str, Take]] = {name: {} for name in names}
 
-    def subscribe(self, node: str, topic: str, raw: bool, take: Take) -> None:
-        """Call `take`, in the publisher's thread, with every message (bytes, if raw), instead of
-        any other subscription of the node.
+    def subscribe(self, node: str, topic: str, take: Take) -> None:
+        """Call `take` in the publisher's thread with the content of every message. This call
+        replaces an earlier subscription by the node.
         """
-        self._takers[topic] = {**self._takers[topic], node: (raw, take)}
+        # a new dictionary, so that a publisher in another thread can iterate over the old one
+        self._takers[topic] = {**self._takers[topic], node: take}
 
     def forget(self, node: str) -> None:
         """End the subscriptions of a node."""
@@ -36,43 +36,50 @@ class LocalTopics:
         """A publisher that also reaches the subscribers in this process."""
         return LocalPublisher(publisher, self)
 
-    def subscribers(self, topic: str) -> frozenset[str]:
-        """Names of the subscribed nodes in this process."""
-        return frozenset(self._takers[topic])
-
-    def hand_over(self, topic: str, message: Any, kind: type) -> None:
-        """Give a message, or its bytes, to all subscribers."""
-        for raw, take in self._takers[topic].values():
-            is_raw = isinstance(message, bytes)
-            if raw and not is_raw:
-                take(serialize_message(message))
-            else:
-                take(deserialize_message(message, kind) if is_raw and not raw else message)
+    def takers(self, topic: str) -> dict[str, Take]:
+        """The callbacks of the subscribed nodes in this process, by node name."""
+        return self._takers[topic]
 
 
 class LocalPublisher:
-    """A publisher with subscribers in its process; everything else is the middleware's."""
+    """A publisher with subscribers in the same process. Other attributes are those of the
+    middleware's publisher.
+    """
 
     def __init__(self, publisher: Publisher, topics: LocalTopics):
-        self._publisher, self._topics = publisher, topics
-        self._topic, self._kind = publisher.topic_name, publisher.msg_type
+        self._publisher, self._topics, self._topic = publisher, topics, publisher.topic_name
 
     def publish(self, message: Any) -> None:
-        """Publish a message or its bytes; through the middleware only if it has
-        subscribers there.
-        """
-        self._topics.hand_over(self._topic, message, self._kind)
-        if self._publisher.get_subscription_count():
-            self._publisher.publish(message)
+        """Publish a message or its bytes to the subscribers in other processes."""
+        self._publisher.publish(message)
+
+    def hand_over(self, content: Any) -> None:
+        """Pass the content of a message to the subscribers in this process."""
+        for take in self._topics.takers(self._topic).values():
+            take(content)
 
     def get_subscription_count(self) -> int:
         """Number of all subscribers."""
+        # the ROS graph knows only the subscribers in other processes
         return self._publisher.get_subscription_count() + len(self.local_subscribers)
 
     @property
     def local_subscribers(self) -> frozenset[str]:
-        """Names of the subscribed nodes in this process, which the graph of nodes lacks."""
-        return self._topics.subscribers(self._topic)
+        """Names of the subscribed nodes in this process, which the ROS graph does not contain."""
+        return frozenset(self._topics.takers(self._topic))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._publisher, name)
+
+
+def local_count(publisher: Publisher | LocalPublisher) -> int:
+    """Number of a publisher's subscribers in this process, which need no message."""
+    return len(publisher.local_subscribers) if isinstance(publisher, LocalPublisher) else 0
+
+
+def hand_over(publisher: Publisher | LocalPublisher, content: Any) -> None:
+    """Pass the content of a message to the publisher's subscribers in this process, if there can
+    be any.
+    """
+    if isinstance(publisher, LocalPublisher):
+        publisher.hand_over(content)

@@ -1,4 +1,4 @@
-"""Files of the nodes' parameters, from their declarations."""
+"""Parameter files of the nodes, written from the declarations."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ BY_LAUNCH = ("wait_for", "heard_by")
 
 
 def parameter_file(scenario: Scenario) -> str:
-    """A file, as text, with all parameters of plant, tracker and display, their meanings, and
-    their values in launch files of the scenario.
+    """The text of a file with all parameters of the plant, the tracker and the display, their
+    descriptions, and their values in the scenario's launch files.
 
-    Its section is for every node, so that a launch argument, or `-p NAME:=VALUE`, wins.
+    The file's only section applies to every node, so that launch arguments and `-p NAME:=VALUE`
+    override it.
     """
+    # a parameter that several nodes share appears once
     entries = {e.name: e for e in (*PLANT, *TRACKER, *DISPLAY) if e.name not in BY_LAUNCH}
     for prefix, owner in (
         (PLANT_PARAMETERS, scenario.parameters),
@@ -36,13 +38,14 @@ def parameter_file(scenario: Scenario) -> str:
     ):
         fields = [e.prefixed(prefix, type(owner).__name__) for e in declarations(owner)]
         entries |= {entry.name: entry for entry in fields}
+    # values in launch files: the scenario's values replace the defaults
     values = {**scenario.origin, **scenario.nodes}
     lines = ["/**:", "  ros__parameters:", *_lines(entries.values(), values)]
     return "\n".join(lines) + "\n"
 
 
 def _lines(entries: Iterable[Declaration], values: Mapping[str, Any], group: str = "") -> list:
-    """Lines of a group's parameters, then those of the groups inside of it."""
+    """Lines for a group's parameters, followed by the lines for its subgroups."""
     entries, inner = list(entries), dict[str, list[Declaration]]()
     indent, out = " " * (4 + 2 * group.count(".")), []
     for entry in entries:
@@ -55,12 +58,13 @@ def _lines(entries: Iterable[Declaration], values: Mapping[str, Any], group: str
         text = entry.sentence + choices + bound
         out += [f"{indent}# {line}" for line in wrap(text, WIDTH - len(indent))]
         out.append(f"{indent}{first}: {_value(values.get(entry.name, entry.value))}")
-    for name, own in inner.items():
-        out += [f"{indent}{name}:", *_lines(own, values, f"{group}{name}.")]
+    # subgroups follow all parameters of their group, as in YAML's nested mappings
+    for name, members in inner.items():
+        out += [f"{indent}{name}:", *_lines(members, values, f"{group}{name}.")]
     return out
 
 
 def _value(value: Any) -> str:
-    """The value in YAML; [""] of no texts, because an empty list has no type."""
+    """A value in YAML. An empty list is written as [""], because [] would have no type."""
     plain = list(value) or [""] if isinstance(value, list | tuple) else value
     return yaml.safe_dump(plain, default_flow_style=True, width=1000).splitlines()[0]

@@ -1,4 +1,4 @@
-"""Parameters of a plant that may change while it runs."""
+"""Changes to a plant's parameters while it runs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Prepared = Callable[[], None]
 
 
 class PlantChanges:
-    """Changes of a plant's `setup`: of speed, fallback, faults and disturbances at the next step;
-    of the initial `errors` and of the reference at the next reset.
+    """Changes to a plant's `setup`. The speed, fallback, servo, faults and disturbances change at
+    the next step. The initial `errors` and the reference change at the next reset.
     """
 
     def __init__(
@@ -36,6 +36,7 @@ class PlantChanges:
         self.changes = (
             Change(("speed_factor",), self._speed),
             Change(("fallback",), self._fallback),
+            Change(("servo.bandwidth",), self._bandwidth),
             Change(("fault",), self._faults),
             Change(("disturb",), self._disturbances),
             Change(("reference", *errors), self._start),
@@ -45,12 +46,19 @@ class PlantChanges:
         return partial(self._loop.pacer.set_speed, values["speed_factor"])
 
     def _fallback(self, values: Mapping[str, Any]) -> Prepared:
+        # the tracker's gains are computed here, not in the loop
         fallback = Fallback(values["fallback"])
         if fallback is Fallback.TRACKER:
             self._setup.backup.prepare()
+        return partial(self._loop.set_fallback, fallback)
+
+    def _bandwidth(self, values: Mapping[str, Any]) -> Prepared:
+        # the servo may be replaced meanwhile, so it is looked up when the change takes effect
+        plant, bandwidth = self._loop.plant, values["servo.bandwidth"]
 
         def change() -> None:
-            self._loop.validator.fallback = fallback
+            if plant.servo is not None:
+                plant.servo = replace(plant.servo, bandwidth=bandwidth)
 
         return change
 
@@ -59,13 +67,13 @@ class PlantChanges:
         return partial(self._loop.plant.change_faults, FaultLines.of(faults, self._model.dsys))
 
     def _disturbances(self, values: Mapping[str, Any]) -> Prepared:
-        """Prepare other disturbances. New targets need another plant, which is compiled and tried
+        """Prepare new disturbances. New targets require a new plant, which is compiled and tested
         here.
         """
         scenario, model = self._model.scenario, self._model.dsys
-        given = (*self._setup.always, *map(disturbance.parse, values["disturb"]))
-        options = replace(self._setup.options, disturbances=given)
-        forces = scenario.disturbance(model, options) if given else None
+        disturbances = (*self._setup.always, *map(disturbance.parse, values["disturb"]))
+        options = replace(self._setup.options, disturbances=disturbances)
+        forces = scenario.disturbance(model, options) if disturbances else None
         plant = self._loop.plant
         if plant.targets == (() if forces is None else forces.names):
             return partial(plant.change_disturbance, plant.dsys, forces)
@@ -75,6 +83,7 @@ class PlantChanges:
 
     def _start(self, values: Mapping[str, Any]) -> Prepared:
         scenario, model = self._model.scenario, self._model.dsys
+        # the next reset starts from the new initial error and the new reference
         errors = {
             name.removeprefix(PERTURBATION): value
             for name, value in values.items()

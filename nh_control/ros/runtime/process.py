@@ -1,10 +1,10 @@
-"""The process of a node: it starts, works until a signal or a request of the node, closes
-everything, and ends with exit code 0.
+"""The process of a node. It works until a signal arrives or the node requests the exit, closes
+everything, and exits with code 0.
 
-Ctrl-C reaches a whole process group, and then `ros2 launch` sends SIGINT again. The second signal
-must not interrupt the cleanup. Therefore rclpy's handlers are off; the handlers here write to a
-pipe, on which the main thread waits. One thread runs rclpy's executor (services, timers,
-parameters, changes of the node's state), another thread runs the component.
+Ctrl-C reaches the whole process group, and then `ros2 launch` sends SIGINT again. The second
+signal must not interrupt the cleanup. Therefore this module replaces rclpy's signal handlers with
+handlers that write to a pipe, on which the main thread waits. One thread runs rclpy's executor
+(services, timers, parameters, lifecycle transitions), and another thread runs the component.
 """
 
 from __future__ import annotations
@@ -37,29 +37,34 @@ from nh_control.ros.runtime.parameters import UsageError as UsageError
 from nh_control.runs.node_process import WRONG_USE
 
 LEAVE_S = 20.0
-"""Time that a node has to leave the network. Fast DDS of the wheels on PyPI never returns if it
-discovers another node in that moment, and keeps the interpreter's lock (its issue 6513).
+"""Maximum time for a node to leave the network. Fast DDS in the PyPI wheels never returns if it
+discovers another node at that moment, and it then holds the interpreter's lock (Fast DDS issue
+6513).
 """
 
 
 class Component(Protocol):
-    """The work of a node; it is created with the node, its inbox and the process's Exit."""
+    """The work of a node. A component is created from the node, its inbox and the process's
+    Exit.
+    """
 
     def work(self) -> None:
-        """Run in the working thread until the inbox is closed; called again if it is reopened."""
+        """Run in the working thread until the inbox is closed. Called again after the inbox is
+        reopened.
+        """
 
     def close(self) -> None:
-        """Close files and send the last messages; called after `work` has returned."""
+        """Close files and send the last messages. Called after `work` has returned."""
 
 
 Make = Callable[[Node, Inbox, Exit], Component]
-"""Makes a component."""
+"""Creates a component."""
 
 
 class ManagedNode(LifecycleNode):
-    """A managed node around a component. Its configuration makes the component, with parameters,
-    topics and services; its activation starts the component's thread, and its deactivation ends
-    the thread. Its cleanup removes the component and keeps the given parameters.
+    """A managed node around a component. Configuring the node creates the component with
+    parameters, topics and services. Activating it starts the component's thread, and deactivating
+    it ends the thread. Cleaning it up removes the component and keeps the parameter overrides.
     """
 
     def __init__(
@@ -76,44 +81,49 @@ class ManagedNode(LifecycleNode):
         self._component: Component | None = None
         self._thread: threading.Thread | None = None
         self._started = False
+        # entities of the node itself, which a cleanup must keep
         self._before: set[int] = set()
         self._failure: Exception | None = None
         self.errors = CallbackErrors(self.get_logger())
         self._guard_services()
 
     def share(self, local: LocalTopics) -> None:
-        """Exchange messages of these topics within the process; call it before the start."""
+        """Exchange the contents of these topics within the process. Call this method before
+        `start`.
+        """
         self._local = local
 
     def create_publisher(self, *args: Any, **options: Any) -> Any:
-        """A publisher whose quality of service parameters may override: history, depth and
-        reliability, `qos_overrides.<topic>.publisher.<policy>`.
+        """A publisher whose quality of service (history, depth and reliability) can be overridden
+        by the parameters `qos_overrides.<topic>.publisher.<policy>`.
         """
-        made = super().create_publisher(*args, **self._overridable(options))
-        if self._local is None or made.topic_name not in self._local.names:
-            return made
-        return self._local.publisher(made)
+        publisher = super().create_publisher(*args, **self._overridable(options))
+        if self._local is None or publisher.topic_name not in self._local.names:
+            return publisher
+        return self._local.publisher(publisher)
 
     def create_subscription(self, *args: Any, **options: Any) -> Any:
-        """A subscription whose quality of service parameters may override likewise."""
+        """A subscription whose quality of service can be overridden in the same way."""
         return super().create_subscription(*args, **self._overridable(options))
 
     def _overridable(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The options, with overrides for what a component creates."""
-        if self._inbox is None:  # the node itself, which has its own
+        """The options, which permit overrides for a component's topics."""
+        if self._inbox is None:  # a topic that belongs to rclpy itself
             return options
         return {"qos_overriding_options": QoSOverridingOptions.with_default_policies()} | options
 
     def start(self) -> None:
-        """Configure and activate the node, unless the parameter `autostart` is false; raises the
-        error of a component that cannot be made. From the activation on, signals interrupt
-        nothing, because the component must be stopped before the process ends.
+        """Configure and activate the node, unless the parameter `autostart` is false. Raises the
+        error if the component cannot be created. After activation, signals interrupt nothing,
+        because the component must be stopped before the process ends.
         """
+        # the parameters of the component are not declared yet
         autostart = self.get_parameter_or("autostart", Parameter("autostart", value=True)).value
         if autostart:
             self.trigger_configure()
             if self._failure is not None:
                 raise self._failure
+        # from now on, a signal only ends `_serve`
         self._exit.started()
         self._started = True
         if autostart:
@@ -127,19 +137,20 @@ class ManagedNode(LifecycleNode):
             self.destroy_node()
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Make the component. If this fails, `start` raises the error; after the start the log
-        reports it.
+        """Create the component. If this fails during startup, `start` raises the error. Later, the
+        error is logged.
         """
         self._before = {id(entity) for entities, _ in self._entities() for entity in entities}
-        self._failure, given = None, self.get_parameters_by_prefix("")
+        self._failure, overrides = None, self.get_parameters_by_prefix("")
+        # topics, services and timers that are created from here on belong to the component
         self._inbox = inbox = Inbox(self, self.errors, self._local)
         try:
             self._component = self._make(self, inbox, self._exit)
         except Exception as error:
             self._failure = error
             self._clear()
-            # parameters that were given stay declared, for the next configuration
-            for name, parameter in given.items():
+            # overrides stay declared, for the next configuration
+            for name, parameter in overrides.items():
                 if not self.has_parameter(name):
                     self.declare_parameter(name, parameter.value)
             if self._started:
@@ -147,7 +158,7 @@ class ManagedNode(LifecycleNode):
             return TransitionCallbackReturn.FAILURE
         self._guard_services()
         inbox.close()
-        # objects of the start are permanent: garbage collection in the control loop skips them
+        # objects created so far are permanent, so garbage collection skips them from now on
         gc.freeze()
         return TransitionCallbackReturn.SUCCESS
 
@@ -155,6 +166,7 @@ class ManagedNode(LifecycleNode):
         """Start the component's thread."""
         if self._inbox is None or self._component is None:
             return TransitionCallbackReturn.ERROR
+        # requests that arrived while the node was inactive are dropped
         self._inbox.open()
         self._thread = _thread("work", self._component.work, self._exit)
         return TransitionCallbackReturn.SUCCESS
@@ -176,12 +188,13 @@ class ManagedNode(LifecycleNode):
         return TransitionCallbackReturn.SUCCESS
 
     def _guard_services(self) -> None:
-        """Have the services of the component answer also when their callbacks raise."""
+        """Make the component's services answer even if their callbacks raise errors."""
         for service in self.services:
             if id(service) not in self._before:
                 guard(self, service, self.errors)
 
     def _tell(self, error: Exception) -> None:
+        # a user's error is logged, but any other error ends the process
         if isinstance(error, UsageError):
             self.get_logger().error(f"cannot be configured: {error}")
         else:
@@ -192,6 +205,9 @@ class ManagedNode(LifecycleNode):
             self._inbox.close()
             self._thread.join()
             self._thread = None
+            # wait until no other thread handles anything (see `Inbox.lend`)
+            with self._inbox.handling:
+                pass
 
     def _close(self) -> None:
         if self._component is not None:
@@ -199,7 +215,7 @@ class ManagedNode(LifecycleNode):
             self._component = None
 
     def _clear(self) -> None:
-        """Destroy all entities that were made since the configuration began."""
+        """Destroy all entities that were created since the configuration began."""
         for entities, destroy in self._entities():
             for entity in list(entities):
                 if id(entity) not in self._before:
@@ -221,21 +237,22 @@ class ManagedNode(LifecycleNode):
 
 
 def run(name: str, make: Make, args: list[str] | None = None) -> int:
-    """Run a component in a managed node of this name, see `run_all`."""
+    """Run a component in a managed node with the given name (see `run_all`)."""
     return run_all({name: make}, (), args)
 
 
 def run_all(
     makes: Mapping[str, Make], topics: Sequence[str], args: list[str] | None = None
 ) -> int:
-    """Run components in managed nodes of these names until SIGINT, SIGTERM or `Exit.request`;
-    messages on the `topics`, relative names, do not leave the process.
+    """Run components in managed nodes with these names until SIGINT, SIGTERM or `Exit.request`.
+    The nodes exchange the contents of `topics` (relative names) within the process.
 
-    Returns the exit code: 0, the code of the request, or WRONG_USE with a log line for a
-    UsageError. Raises the errors of the threads. Errors of an interrupted start are ignored.
+    Returns the exit code: 0, the code of the request, or WRONG_USE after a UsageError, which is
+    logged. Raises the errors of the threads. Errors during an interrupted startup are ignored.
     """
     exit_ = Exit()
     exit_.install()
+    # rclpy's signal handlers would interrupt the cleanup
     rclpy.init(
         args=sys.argv if args is None else args, signal_handler_options=SignalHandlerOptions.NO
     )
@@ -243,18 +260,20 @@ def run_all(
         nodes = _create_nodes(makes, topics, exit_)
         for node in nodes:
             node.start()
+        gc.enable()
         _serve(nodes, exit_)
     except Exception as error:
         if exit_.interrupted:
             return 0
         if not isinstance(error, UsageError):
             raise
+        # the user's mistake needs no traceback
         get_logger(next(iter(makes))).fatal(str(error))
         return WRONG_USE
     finally:
         exit_.ignore()
         # rclpy.try_shutdown would install its own signal handlers; the context destroys a node
-        # whose start failed
+        # whose startup failed
         with _time_to_leave():
             rclpy.utilities.get_default_context(shutting_down=True).try_shutdown()
     if exit_.error is not None:
@@ -264,8 +283,8 @@ def run_all(
 
 @contextmanager
 def _time_to_leave() -> Iterator[None]:
-    """End the process with exit code 1 and its stack in the log if the block takes longer than
-    LEAVE_S. faulthandler needs no lock of the interpreter.
+    """If the block takes longer than LEAVE_S, end the process with exit code 1 and print its
+    stack. faulthandler works without the interpreter's lock.
     """
     faulthandler.dump_traceback_later(LEAVE_S, exit=True)
     try:
@@ -281,24 +300,28 @@ def _create_nodes(
     try:
         for name, make in makes.items():
             nodes.append(ManagedNode(name, make, exit_, local))
+            # the first node resolves the names, because all nodes share one namespace
             if topics and local is None:
                 local = LocalTopics([nodes[0].resolve_topic_name(topic) for topic in topics])
                 nodes[0].share(local)
         return nodes
     except ValueError as error:
         raise UsageError(
-            f"{error}; leave parameters without a value (null, an empty list) out"
+            f"{error}; omit parameters without a value (null, an empty list)"
         ) from error
 
 
 def _serve(nodes: Sequence[ManagedNode], exit_: Exit) -> None:
-    """Serve every node in an executor's thread of its own, and end all in the reverse order."""
+    """Run an executor in a thread for each node until the exit is requested, and end the nodes in
+    reverse order.
+    """
     with ExitStack() as ends:
         for node in nodes:
             executor, stop = GuardedExecutor(node.errors), Future[None]()
             executor.add_node(node)
             spin = partial(executor.spin_until_future_complete, stop)
             thread = _thread("executor", spin, exit_)
+            # called from last to first: stop spinning, join the thread, end the node
             ends.callback(executor.shutdown)
             ends.callback(node.end)
             ends.callback(thread.join)
@@ -307,7 +330,7 @@ def _serve(nodes: Sequence[ManagedNode], exit_: Exit) -> None:
 
 
 def _thread(name: str, target: Callable[[], None], exit_: Exit) -> threading.Thread:
-    """Start a thread and return it; an error of its target ends the process."""
+    """Start a thread and return it. An error in its target ends the process."""
 
     def guarded() -> None:
         try:

@@ -17,15 +17,12 @@ from nh_control.ros.runtime.process import UsageError
 from nh_control.runs.design import Design
 from nh_control.runs.settings import SETTINGS
 from nh_control.scenarios import Scenario
-from nh_control.scenarios.free_motion import is_free
 from nh_control.scenarios.user_code import located
 
 
 @dataclass(frozen=True)
 class Model:
-    """A scenario, the tracker's model of it, the reference on this model, and the clock of its
-    steps.
-    """
+    """A scenario, the tracker's model of it, the model's reference, and the clock of its steps."""
 
     scenario: Scenario
     dsys: DiscreteSystem
@@ -33,20 +30,20 @@ class Model:
 
     @property
     def clock(self) -> StepClock:
-        """Times of the steps."""
+        """The times of the steps."""
         return StepClock(self.dsys.h)
 
     def holds(self, reference: Trajectory) -> bool:
-        """Whether trackers hold the end of a reference of the scenario."""
-        scenario = self.scenario
-        return scenario.hold and not is_free(reference.name, scenario.references)
+        """Whether trackers hold the last state of a reference in this scenario."""
+        return self.scenario.holds(reference.name)
 
     @staticmethod
     def of(parameters: Parameters) -> Model:
-        """The model that the shared parameters select; raises UsageError for unknown names."""
+        """The model that the parameters select. Raises UsageError for unknown names."""
         scenario = find_scenario(parameters)
         try:
             with located(scenario.file):
+                # changed model parameters and weights result in another scenario
                 scenario = _design(parameters).of(scenario)
                 dsys = scenario.model(parameters["integrator"], parameters["step_s"])
                 scenario.require_messages(dsys.system)
@@ -56,16 +53,17 @@ class Model:
 
 
 def _design(parameters: Parameters) -> Design:
-    """The changes of the model and of the tracker's weights."""
+    """The changes to the model and to the tracker's weights."""
     return Design(
-        parameters.declare_given(MODEL_PARAMETERS, SETTINGS["model_parameters"].description),
-        parameters.declare_given(WEIGHT_FACTORS, SETTINGS["weight_factors"].description),
+        parameters.declare_overrides(MODEL_PARAMETERS, SETTINGS["model_parameters"].description),
+        parameters.declare_overrides(WEIGHT_FACTORS, SETTINGS["weight_factors"].description),
     )
 
 
 def find_scenario(parameters: Parameters) -> Scenario:
-    """The scenario that the parameters select, from its URDF file if it has one; raises UsageError
-    if it cannot be found or used, with file and line of an error in a user's code.
+    """The scenario that the parameters select, from a URDF file if they name one. Raises
+    UsageError if the scenario cannot be found or used, with the file and line if the error is in
+    the user's code.
     """
     try:
         return scenarios.of_origin({spec.name: parameters[spec.name] for spec in SCENARIO})
@@ -74,11 +72,11 @@ def find_scenario(parameters: Parameters) -> Scenario:
 
 
 def frame_prefix(node: Node, parameters: Parameters) -> str:
-    """Prefix of the robot's frames, by the parameter `frame_prefix`; "auto" stands for the
-    namespace and a slash.
+    """Prefix of the robot's frames, from the parameter `frame_prefix`. The value "auto" means the
+    namespace followed by a slash.
     """
-    given = parameters["frame_prefix"]
-    if given != "auto":
-        return given
+    prefix = parameters["frame_prefix"]
+    if prefix != "auto":
+        return prefix
     namespace = node.get_namespace().strip("/")
     return f"{namespace}/" if namespace else ""

@@ -1,5 +1,5 @@
-// The page: unpacks the animation and ties scene, plots, timeline and controls together.
-import { Renderer } from "./renderer.js";
+// The page: unpacks the animation and connects scene, plots, timeline and controls.
+import { dark, Renderer } from "./renderer.js";
 import { Scene } from "./scene.js";
 import { Plots } from "./curves.js";
 import { Link, onKeys, Timeline } from "./timeline.js";
@@ -7,7 +7,7 @@ import { Link, onKeys, Timeline } from "./timeline.js";
 const $ = (id) => document.getElementById(id);
 const PACKED = ["times", "run", "reference", "loads", "arrowLengths"];
 
-// The numbers that page.py has packed: deflated bytes of floats, by their significance.
+// The numbers that page.py packed: deflated bytes of floats, grouped by significance.
 async function unpacked(text) {
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
@@ -30,7 +30,7 @@ function sceneOf(data) {
   try {
     return new Scene(new Renderer($("scene"), data.meshes), data);
   } catch (error) {
-    $("message").textContent = `${error.message} The plots work without it.`;
+    $("message").textContent = `${error.message} The plots also work without the scene.`;
     $("message").hidden = false;
     document.body.classList.add("flat");
     return null;
@@ -39,7 +39,7 @@ function sceneOf(data) {
 
 function mouse(canvas, scene, changed) {
   canvas.onpointerdown = (e) => canvas.setPointerCapture(e.pointerId);
-  const pressed = new Map(); // of touches by their number, for two fingers
+  const pressed = new Map(); // touches by number, for two fingers
   canvas.onpointerup = canvas.onpointercancel = (e) => pressed.delete(e.pointerId);
   canvas.onpointermove = (e) => {
     if (!e.buttons) return;
@@ -59,6 +59,22 @@ function mouse(canvas, scene, changed) {
   canvas.addEventListener("wheel", (e) => {
     e.preventDefault(); scene.zoom(Math.exp(e.deltaY / 800)); changed();
   }, { passive: false });
+}
+
+// Keys that move the camera while the scene has the focus, in pixels of the mouse.
+const CAMERA = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+const ZOOMS = { PageUp: 1 / 1.1, PageDown: 1.1 }, STEP_PX = 20;
+
+function keyboard(canvas, scene, changed) {
+  canvas.addEventListener("keydown", (e) => {
+    const [x, y] = (CAMERA[e.key] ?? [0, 0]).map((n) => STEP_PX * n), zoom = ZOOMS[e.key];
+    if (e.ctrlKey || e.metaKey || e.altKey || !(zoom || x || y)) return;
+    e.preventDefault(); e.stopPropagation();
+    if (zoom) scene.zoom(zoom);
+    else if (e.shiftKey) scene.shift(x, y);
+    else scene.turn(x, y);
+    changed();
+  });
 }
 
 function saved(name, url) {
@@ -118,12 +134,14 @@ $("trail").disabled = $("follow").disabled = !scene || data.trail === null;
 $("picture").disabled = $("film").disabled = !scene;
 onKeys(actions);
 new ResizeObserver(redraw).observe(document.body);
+dark.addEventListener("change", redraw);
 if (runs.length) {
   $("runs").selectedIndex = link.run;
   $("runs").onchange = () => Link.write(timeline.now, scene?.camera, () => location.reload());
 }
 if (scene) {
   mouse(canvas, scene, redraw);
+  keyboard(canvas, scene, redraw);
   if (link.camera) {
     const [yaw, pitch, distance, ...at] = link.camera;
     Object.assign(scene.camera, { yaw, pitch, distance, at });

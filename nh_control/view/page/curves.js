@@ -1,8 +1,8 @@
-// Plots over time that share the range of time and the present time.
+// Plots over time that share the time range and the current time.
 import { below } from "./vectors.js";
 
-const COLORS = ["#1f4fb4", "#e07b00", "#2a8f66", "#c23b57", "#7d5bb5", "#5f6368", "#0f8fa3",
-  "#9a7400"];
+const N_COLORS = 8; // of page.css, which knows light and dark
+const named = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
 const LEFT = 52, RIGHT = 18, TOP = 6, BOTTOM = 18, OPEN_PLOTS = 4, OPEN_CURVES = 8, DECADES = 12;
 
 export class Plots {
@@ -37,13 +37,13 @@ class Plot {
     title.onclick = () => { this._open(figure.classList.contains("closed")); };
     this.names = curve.names.map((name, s) => {
       const entry = button(caption, name, "name", "show or hide this curve");
-      entry.style.color = COLORS[s % COLORS.length];
+      entry.style.color = `var(--series-${s % N_COLORS})`;
       entry.onclick = () => { this.on[s] = !this.on[s]; this._mark(); plots.draw(plots.now); };
       return { entry, name };
     });
     this.canvas = figure.appendChild(document.createElement("canvas"));
     this.canvas.setAttribute("aria-label", `plot of ${curve.label}`);
-    this.canvas.title = "click: go to that time; wheel: zoom; double click: all";
+    this.canvas.title = "click: go to this time; wheel: zoom; double click: show all times";
     this._handle();
     this._mark();
     figure.classList.toggle("closed", !open);
@@ -108,10 +108,10 @@ class Plot {
     g.save(); g.beginPath(); g.rect(LEFT, TOP, w - LEFT - RIGHT, h - TOP - BOTTOM); g.clip();
     g.lineWidth = 1.5; g.lineJoin = "round";
     const stride = Math.max(1, Math.floor((i1 - i0) / (2 * w)));
-    for (let s = this.n - 1; s >= 0; s--) { // the first one is the uppermost
+    for (let s = this.n - 1; s >= 0; s--) { // the first curve is on top
       if (!this.on[s]) continue;
-      g.strokeStyle = COLORS[s % COLORS.length];
-      g.setLineDash(s < COLORS.length ? [] : [5, 3]);
+      g.strokeStyle = named(`--series-${s % N_COLORS}`);
+      g.setLineDash(s < N_COLORS ? [] : [5, 3]);
       g.beginPath();
       for (let k = i0; k <= i1; k += stride) {
         const v = this._height(this.values[k * this.n + s]);
@@ -119,7 +119,7 @@ class Plot {
       }
       g.stroke();
     }
-    g.setLineDash([]); g.strokeStyle = "#111"; g.lineWidth = 1;
+    g.setLineDash([]); g.strokeStyle = named("--now"); g.lineWidth = 1;
     g.beginPath(); g.moveTo(X(now), TOP); g.lineTo(X(now), h - BOTTOM); g.stroke();
     g.restore();
   }
@@ -139,12 +139,12 @@ class Plot {
       return [Math.max(Math.floor(low), top - DECADES) - 0.01, top];
     }
     const flat = high - low < 1e-9 * Math.max(1, Math.abs(high));
-    const room = flat ? 0.5 : 0.06 * (high - low);
-    return [low - room, high + room];
+    const margin = flat ? 0.5 : 0.06 * (high - low);
+    return [low - margin, high + margin];
   }
 
   _axes(g, w, h, [low, high], X, Y) {
-    g.strokeStyle = "#e6e9ed"; g.fillStyle = "#667"; g.lineWidth = 1;
+    g.strokeStyle = named("--grid"); g.fillStyle = named("--axis"); g.lineWidth = 1;
     g.textAlign = "right"; g.textBaseline = "middle";
     const whole = (v) => !this.logarithmic || Math.abs(v - Math.round(v)) < 1e-9;
     const heights = ticks(low, high, Math.max(2, h / 40)), step = heights[1] - heights[0];
@@ -175,7 +175,7 @@ function ticks(low, high, count) {
   return out;
 }
 
-// A number of an axis, with as many digits as tell it from the next one.
+// A number of an axis, with as many digits as distinguish it from the next one.
 function rounded(v, step) {
   const digits = Math.ceil(-Math.log10(step) - 1e-9);
   if (!Number.isFinite(digits) || digits > 7 || Math.abs(v) >= 1e6) return short(v);

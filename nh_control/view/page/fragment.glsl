@@ -2,7 +2,7 @@
 precision highp float; precision highp sampler2DShadow;
 const int GROUND = 1, RIBBON = 2, DEPTH = 3, SHADOW_PX = 1024;  // as in renderer.js
 in vec3 world, n; in vec4 lit; in float visible;
-uniform vec4 color; uniform vec3 eye, sun, center, background; uniform float extent, grid;
+uniform vec4 color; uniform vec3 eye, sun, center, background, ground, mark; uniform float extent, grid;
 uniform int kind; uniform sampler2DShadow shadows;
 out vec4 pixel;
 float line(float step, float width) {
@@ -21,8 +21,8 @@ void main() {
   if (kind == RIBBON) { pixel = vec4(color.rgb, color.a * visible); return; }
   if (kind == GROUND) {
     float far = clamp((length(world.xy - center.xy) - extent) / (2.5 * extent), 0., 1.);
-    vec3 c = mix(vec3(.93, .94, .955), vec3(.72, .75, .79), .55 * line(grid, 1.2));
-    c = mix(c, vec3(.80, .82, .85), .35 * line(grid / 4., 1.)) * mix(.72, 1., sunlight());
+    vec3 c = mix(ground, mark, .55 * line(grid, 1.2));
+    c = mix(c, mix(ground, mark, .6), .35 * line(grid / 4., 1.)) * mix(.72, 1., sunlight());
     pixel = vec4(mix(c, background, far), 1.); return;
   }
   vec3 m = normalize(n), v = normalize(eye - world), h = normalize(sun + v);

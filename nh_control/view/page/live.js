@@ -1,10 +1,10 @@
-// A plant that is running: appends the states that the server sends, says how it is, and asks.
+// A running plant: appends the states that the server sends, shows the status, sends requests.
 import { norm, sub, unit } from "./vectors.js";
 
 const WINDOW = 1200, RETRY_MS = 1000, SILENT_MS = 3000, NEAR_S = 0.5, PULL_MS = 50, GRAZING = 0.15;
 const PULL = [0.85, 0.2, 0.5, 1], GOAL = [0.9, 0.7, 0.1, 1];
 
-// The last rows of numbers, at most WINDOW, one after another in memory.
+// The last rows of numbers, at most WINDOW, contiguous in memory.
 class Rolling {
   constructor(width, Kind = Float32Array) {
     this.width = width; this.kept = new Kind(2 * WINDOW * width); this.start = this.end = 0;
@@ -31,7 +31,7 @@ class Live {
     this.parts = widths.map((width) => new Rolling(width));
     this.times = new Rolling(1, Float64Array);
     this.curves = data.curves.map((curve) => new Rolling(curve.names.length));
-    // playing at the end is to follow; what was before can be looked at meanwhile
+    // playing at the end follows the plant; earlier times can be viewed meanwhile
     timeline.seek = (t) => { timeline.playing = t >= timeline.last - 1e-6; timeline.show(t); };
     timeline.loops = false; timeline.playing = true;
     const all = (selector) => document.querySelectorAll(selector);
@@ -52,7 +52,7 @@ class Live {
     this._connect();
   }
 
-  // Drags that the chosen one of the radio buttons wants, before the camera's.
+  // Drags of the selected mouse mode; they take precedence over the camera's.
   _mouse(canvas) {
     const { scene, data } = this, down = { pull: (e) => this._grab(e), goal: () => this._aim() };
     const handle = (type, act) => canvas.addEventListener(type, (e) => {
@@ -86,7 +86,7 @@ class Live {
     this.place = (frame) => scene.pose(data.run, frame, this.timeline.now).slice(0, 3);
   }
 
-  // Pull the body that is drawn nearest, by a force that grows with the distance to the mouse.
+  // Pull the nearest drawn body with a force that grows with the distance to the mouse.
   _grab(e) {
     const { scene, data } = this, { project } = scene.renderer;
     const far = ([, frame]) => {
@@ -106,8 +106,8 @@ class Live {
       normal: sub(scene.placed.eye, scene.placed.at) };
   }
 
-  // Move the goal, or else the body of the trail, over the height that it has; across the view if
-  // the eye is at about that height.
+  // Move the goal, or else the body of the trail, at its current height; across the view if
+  // the camera is near that height.
   _aim() {
     const { goal = this.place(this.data.trail ?? 0) } = this, mark = { at: goal, color: GOAL };
     const back = unit(sub(this.scene.placed.eye, goal));
@@ -163,7 +163,7 @@ class Live {
   _append(frame) {
     const { data, scene, plots, timeline } = this, first = !(frame.time > this.last);
     const follows = first || (timeline.playing && timeline.now >= timeline.last - NEAR_S);
-    if (first) // of all, or after a reset
+    if (first) // the first state, also after a reset
       for (const one of [this.times, ...this.parts, ...this.curves]) one.start = one.end = 0;
     this.last = frame.time;
     data.times = timeline.times = this.times.push([frame.time]);

@@ -1,16 +1,21 @@
 // A small WebGL 2 renderer: lit solids and ribbons over a ground with shadows.
 import { add, cross, look, orthographic, perspective, product, sub, unit } from "./vectors.js";
 
-const BACKGROUND = [0.975, 0.98, 0.99], SHADOW_PX = 1024;
+const SHADOW_PX = 1024;
+const LIGHT = { background: [0.975, 0.98, 0.99], ground: [0.93, 0.94, 0.955],
+  mark: [0.72, 0.75, 0.79] };
+const DARK = { background: [0.09, 0.10, 0.12], ground: [0.15, 0.16, 0.185],
+  mark: [0.34, 0.37, 0.41] };
+export const dark = matchMedia("(prefers-color-scheme: dark)");
 const SOLID = 0, GROUND = 1, RIBBON = 2, DEPTH = 3;
 const UNIFORMS = ["model", "view", "light", "raw", "color", "eye", "sun", "center", "extent",
-  "kind", "shadows", "bias", "background", "grid"];
+  "kind", "shadows", "bias", "background", "ground", "mark", "grid"];
 
 export class Renderer {
   constructor(canvas, meshes) {
     const options = { antialias: true, alpha: false, preserveDrawingBuffer: true };
     const gl = this.gl = canvas.getContext("webgl2", options);
-    if (!gl) throw new Error("This browser shows no WebGL 2, which the scene needs.");
+    if (!gl) throw new Error("This browser does not support WebGL 2, which the scene needs.");
     this.canvas = canvas;
     this._program();
     this.mesh = {};
@@ -18,7 +23,6 @@ export class Renderer {
       this.mesh[name] = this._buffer(corners, [3, 3], Uint32Array.from(triangles));
     this.ribbon = this._buffer(new Float32Array(0), [3, 0, 1]);
     this._shadows();
-    gl.clearColor(...BACKGROUND, 1);
     gl.enable(gl.DEPTH_TEST); gl.blendFunc(gl.SRC_ALPHA, gl.ONE_MINUS_SRC_ALPHA);
   }
 
@@ -33,7 +37,10 @@ export class Renderer {
       perspective(camera.field, w / h, camera.distance / 100, camera.distance * 20 + 10 * size),
       look(camera.eye, camera.at));
     gl.uniform3fv(u.center, camera.at); gl.uniform3fv(u.eye, camera.eye);
-    gl.uniform3fv(u.sun, sun); gl.uniform3fv(u.background, BACKGROUND);
+    gl.uniform3fv(u.sun, sun);
+    const colors = dark.matches ? DARK : LIGHT;
+    for (const name in colors) gl.uniform3fv(u[name], colors[name]);
+    gl.clearColor(...colors.background, 1);
     gl.uniform1f(u.extent, Math.max(size, 0.7 * camera.distance));
     gl.uniform1f(u.bias, size / 170);
     gl.uniform1f(u.grid, 2 ** Math.round(Math.log2(camera.distance / 6)));
@@ -48,16 +55,16 @@ export class Renderer {
     gl.uniform1i(u.kind, SOLID);
     for (const s of solid) if (s.color[3] >= 1) this._solid(s);
     gl.enable(gl.BLEND);
-    gl.depthMask(false); // what is seen through hides nothing
+    gl.depthMask(false); // transparent solids hide nothing
     this._ribbons(camera, ribbons);
     gl.uniform1i(u.kind, SOLID);
     gl.depthMask(true);
     const clear = [...solid.filter((s) => s.color[3] < 1), ...ghost];
-    for (const mask of [false, true]) { // depth first: nothing shines through itself
+    for (const mask of [false, true]) { // depth first: a solid is not seen through itself
       gl.colorMask(mask, mask, mask, mask); gl.depthFunc(mask ? gl.LEQUAL : gl.LESS);
       for (const s of clear) this._solid(s);
     }
-    gl.depthFunc(gl.GREATER); gl.depthMask(false); // what shines through bodies
+    gl.depthFunc(gl.GREATER); gl.depthMask(false); // parts that are seen through bodies
     for (const s of solid) if (s.through) this._solid({ ...s, color: s.through });
     gl.depthMask(true); gl.depthFunc(gl.LESS); gl.disable(gl.BLEND);
   }
@@ -78,7 +85,7 @@ export class Renderer {
       gl.shaderSource(shader, document.getElementById(id).textContent);
       gl.compileShader(shader); gl.attachShader(program, shader);
       if (!gl.getShaderParameter(shader, gl.COMPILE_STATUS))
-        throw new Error(`The scene's shader was refused: ${gl.getShaderInfoLog(shader)}`);
+        throw new Error(`The scene's shader does not compile: ${gl.getShaderInfoLog(shader)}`);
     }
     gl.linkProgram(program); gl.useProgram(program);
     this.u = Object.fromEntries(UNIFORMS.map((n) => [n, gl.getUniformLocation(program, n)]));

@@ -1,4 +1,4 @@
-// What is drawn of an animation at a time: shapes, cables, arrows, trails, and the camera.
+// The drawing of an animation at a time: shapes, cables, arrows, trails, and the camera.
 import { add, below, clamp, cross, dot, norm, posed, product, rod, sub, unit } from "./vectors.js";
 
 const GHOST = 0.28, THROUGH = 0.5, TRAIL_S = 5, NEAR = 0.003;
@@ -23,7 +23,7 @@ export class Scene {
     if (follow) this.camera.distance *= 0.3;
   }
 
-  // The distance from which the whole motion is seen in a canvas of this shape.
+  // The distance at which the whole motion is visible in a canvas of this shape.
   _fitting() {
     const { clientWidth, clientHeight } = this.renderer.canvas;
     const aspect = clientHeight ? clientWidth / clientHeight : 16 / 9;
@@ -80,7 +80,7 @@ export class Scene {
 
   _ghost(ghost, mesh, color, model, expected) {
     const apart = Math.max(...expected.map((v, i) => Math.abs(v - model[i])));
-    if (apart < NEAR * this.data.view.size) return; // in one place they would only flicker
+    if (apart < NEAR * this.data.view.size) return; // at the same place they would only flicker
     ghost.push({ mesh, color: [...color.slice(0, 3), GHOST * color[3]], model: expected });
   }
 
@@ -102,7 +102,7 @@ export class Scene {
     solid.push({ mesh: cone, color, model: rod(neck, end, 2.5 * thick), through });
   }
 
-  // The point under a pixel in the plane through a point across a normal; null beyond sight.
+  // The point under a pixel in the plane through a point with this normal; null if not visible.
   under([x, y], point, normal) {
     const { placed: { eye, at, field }, camera, renderer } = this, back = unit(sub(eye, at));
     const { clientWidth: w, clientHeight: h } = renderer.canvas, t = 2 * Math.tan(field / 2) / h;
@@ -149,7 +149,7 @@ export class Scene {
     return [0.16 + 0.69 * part, 0.35 - 0.2 * part, 0.8 - 0.7 * part];
   }
 
-  // The camera {eye, at, ...} for what is followed.
+  // The camera {eye, at, ...}, which may follow the trail.
   _placed(run) {
     const c = this.camera, { trail, run: poses } = this.data;
     let at = c.at;

@@ -1,4 +1,4 @@
-// The present time: playing, seeking, keys, and the link that keeps time and camera.
+// The current time: playing, seeking, keys, and the link that contains time and camera.
 import { below, clamp } from "./vectors.js";
 
 const LINK_MS = 300;
@@ -21,7 +21,7 @@ export class Timeline {
     this.dirty = true;
   }
 
-  // By frames; from between two of them to the next one on that side.
+  // Moves by frames; from between two frames to the next one on that side.
   step(frames) {
     const k = below(this.times, this.now), between = this.times[k] < this.now - 1e-6;
     const row = k + frames + (between && frames < 0 ? 1 : 0);
@@ -47,7 +47,7 @@ export class Timeline {
   }
 }
 
-// Keys of the page by their names in events; each is an action by its name.
+// Actions of the page by the names of their keys in events.
 export const KEYS = {
   " ": "play", ArrowLeft: "back", ArrowRight: "forward", Home: "start", End: "end",
   r: "reference", t: "trail", f: "follow", h: "home", p: "picture",
@@ -65,7 +65,7 @@ export function onKeys(actions) {
   });
 }
 
-// Time and camera in the part of the address behind #.
+// Time and camera in the part of the address after #.
 export const Link = {
   read() {
     const found = new URLSearchParams(location.hash.slice(1));

@@ -12,7 +12,7 @@ export const clamp = (v, low, high) => Math.min(high, Math.max(low, v));
 export const product = (a, b) => Array.from({ length: 16 }, (_, i) =>
   [0, 1, 2, 3].reduce((sum, k) => sum + a[4 * k + i % 4] * b[(i & 12) + k], 0));
 
-// The matrix of a pose [x, y, z, qw, qx, qy, qz], its axes scaled by s.
+// The matrix of a pose [x, y, z, qw, qx, qy, qz] with axes scaled by s.
 export function posed([x, y, z, w, a, b, c], s = [1, 1, 1]) {
   return [
     (1 - 2 * (b * b + c * c)) * s[0], 2 * (a * b + c * w) * s[0], 2 * (a * c - b * w) * s[0], 0,
@@ -21,7 +21,7 @@ export function posed([x, y, z, w, a, b, c], s = [1, 1, 1]) {
     x, y, z, 1];
 }
 
-// The matrix of a solid of unit length along z that reaches from a to b with a diameter.
+// The matrix that makes a solid of unit length along z reach from a to b with a diameter.
 export function rod(a, b, diameter) {
   const d = sub(b, a), length = norm(d), z = length > 0 ? unit(d) : [0, 0, 1];
   const x = unit(cross(Math.abs(z[2]) < 0.9 ? [0, 0, 1] : [1, 0, 0], z)), y = cross(z, x);

@@ -13,6 +13,7 @@ void ocp_inequalities(const struct horizon *o, const struct worker *worker, long
     }
     if (!N_ROWS) return;
     call(&worker->rows, x, k < o->steps ? u : o->no_input, o->w + N_NODE * k, 0, c + 2 * N_U, 0);
+    for (int i = 0; i < N_ROWS; ++i) c[2 * N_U + i] += o->offset[i];
 }
 
 /* x, u, and the unknowns of the present trajectory as a guess, into the arrays; the parameters
@@ -43,6 +44,17 @@ int ocp_solve_step(const struct horizon *o, const struct worker *worker, long k,
     const int failed = o->step(worker->arrays);
     *worker->arrays[WARM] = 0.0;
     return failed;
+}
+
+/* Unknowns of step k of the present trajectory, found without a guess. */
+int ocp_find_unknowns(const struct horizon *o, long k)
+{
+    const struct worker *worker = o->workers;
+    load(o, worker, k, o->x + N_X * k, o->u + N_U * k);
+    *worker->arrays[WARM] = 0.0;
+    if (o->step(worker->arrays)) return 1;
+    memcpy(o->z + o->nz * k, worker->arrays[Z], sizeof(double) * o->nz);
+    return 0;
 }
 
 /* Unknowns and end of step k. */
@@ -87,7 +99,7 @@ int ocp_evaluate(struct horizon *o, const double *x, const double *u, const doub
             *violation += fabs(c[i] + (is_soft(o, i) ? t[r] : 0.0) - s[r]);
         }
     }
-    if (N_END) call(&worker->end, x + N_X * o->steps, 0, 0, 0, o->e_trial, 0);
+    if (N_END) call(&worker->end, x + N_X * o->steps, o->goal, 0, 0, o->e_trial, 0);
     for (int i = 0; i < N_END; ++i) *violation += fabs(o->e_trial[i]);
     *merit += *cost;
     return !isfinite(*merit) || !isfinite(*violation);
@@ -227,8 +239,8 @@ int ocp_expand(struct horizon *o)
     expand_rows(o, worker, o->steps);
     if (N_END) {
         ROOM_OF(bend, worker);
-        call(&worker->end, last, 0, 0, 0, o->e, 0);
-        call(&worker->end_derivatives, last, o->nu, 0, 0, o->e_slope, bend);
+        call(&worker->end, last, o->goal, 0, 0, o->e, 0);
+        call(&worker->end_derivatives, last, o->goal, o->nu, 0, o->e_slope, bend);
         for (int i = 0; i < N_DX * N_DX && o->curved; ++i) o->h_end[i] += bend[i];
     }
     return 0;

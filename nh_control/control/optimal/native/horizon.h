@@ -18,6 +18,7 @@
 
 #define CORRECTION 10           /* times the barrier that a corrector adds to a product at most */
 #define MOST_DAMPING 10         /* more, and the model is without curvature: better than 1, 100 */
+#define TURNED_BACK 0.7         /* cosine, negative, of two steps from which on lengths shrink */
 #define WEIGHT_RANGE 3e5        /* largest weight of a hard row in parts of its least one */
 #define END_REGULARIZATION 1e-8 /* of the multipliers of the end condition */
 
@@ -99,6 +100,7 @@ void ocp_read_end(const struct horizon *o, const struct worker *worker, const do
                   double *y);
 int ocp_solve_step(const struct horizon *o, const struct worker *worker, long k, const double *x,
                    const double *u);
+int ocp_find_unknowns(const struct horizon *o, long k);
 int ocp_take_step(const struct horizon *o, const struct worker *worker, const struct steps *s,
                   long k);
 int ocp_evaluate(struct horizon *o, const double *x, const double *u, const double *s,

@@ -3,6 +3,24 @@
  * Equations (O...): doc/theory/interior_point.md; W&B: Waechter and Biegler (2006). */
 #include "horizon.h"
 
+/* Put all states but the first one on their manifold. */
+int nh_ocp_project(struct horizon *o)
+{
+    memset(o->dx, 0, sizeof(double) * N_DX * (o->steps + 1));
+    ocp_move(o, 1.0, o->x_trial, o->u_trial);
+    memcpy(o->x + N_X, o->x_trial + N_X, sizeof(double) * N_X * o->steps);
+    return GOES_ON;
+}
+
+/* Unknowns of the steps from node k on, each found without a guess; the node of the first step
+ * that fails, N where all are found. */
+int nh_ocp_unknowns(struct horizon *o, int k)
+{
+    for (; k < o->steps; ++k)
+        if (ocp_find_unknowns(o, k)) break;
+    return k;
+}
+
 /* Begin at x, u with the unknowns z, and at the multipliers s, t, lam of a problem solved before
  * if `warm`; 1 where a step fails or a number is not finite. */
 int nh_ocp_start(struct horizon *o, int warm)
@@ -125,6 +143,33 @@ static int make_convex(struct horizon *o, double *damping)
     return 0;
 }
 
+/* Keep the part `length` of the step that was taken. */
+static void keep_step(struct horizon *o)
+{
+    for (long k = 0; k <= o->steps; ++k)
+        for (int i = 0; i < (k < o->steps ? N_Y : N_DX); ++i)
+            o->total[N_Y * k + i] =
+                o->length * (i < N_DX ? o->dx[N_DX * k + i] : o->du[N_U * k + i - N_DX]);
+}
+
+/* The length of a step without second derivatives (O24): where it turns back on the one before,
+ * the curvature along it is e times the model's, and 1 / e ends there. */
+static double relaxation(const struct horizon *o)
+{
+    double before = 0.0, now = 0.0, both = 0.0;
+    if (o->curved || !isfinite(o->length) || o->length <= 0.0) return 1.0;
+    for (long k = 0; k <= o->steps; ++k)
+        for (int i = 0; i < (k < o->steps ? N_Y : N_DX); ++i) {
+            const double a = o->total[N_Y * k + i];
+            const double b = i < N_DX ? o->dx[N_DX * k + i] : o->du[N_U * k + i - N_DX];
+            before += a * a;
+            now += b * b;
+            both += a * b;
+        }
+    if (!(both < -TURNED_BACK * sqrt(before * now))) return 1.0;
+    return fmin(1.0, 1.0 / (1.0 / o->length - both / before));
+}
+
 /* One iteration: derivatives, errors, Newton's step with enough damping, search. */
 int nh_ocp_iterate(struct horizon *o)
 {
@@ -140,6 +185,7 @@ int nh_ocp_iterate(struct horizon *o)
     const double tau = fmax(0.99, 1 - o->mu);
     if (make_convex(o, &damping)) return NOT_CONVEX;
     ocp_newton_step(o, !o->curved, tau, &primal, &dual);
+    primal = fmin(primal, relaxation(o));
     if (!ocp_search(o, tau, primal, dual)) {
         if (++o->failures > 15) return NO_STEP;
         o->damping = fmax(10 * fmax(o->damping, damping), 1e-3);
@@ -148,6 +194,7 @@ int nh_ocp_iterate(struct horizon *o)
         return GOES_ON;
     }
     o->failures = 0;
+    keep_step(o);
     o->damping = o->damping > 1e-6 ? o->damping / 10 : 0.0;
     return GOES_ON;
 }

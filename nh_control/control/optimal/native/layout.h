@@ -22,11 +22,11 @@ struct worker {
     struct function terminal; /* (x, w) -> cost */
     struct function stage_derivatives; /* (x, u, w) -> gradient, Hessian */
     struct function terminal_derivatives; /* (x, w) -> gradient, Hessian */
-    struct function rows; /* (x, u, w) -> values that are to be >= 0 */
+    struct function rows; /* (x, u, w) -> values, which with `offset` are to be >= 0 */
     struct function row_slopes; /* (x, u, w) -> (n_rows, n_y) */
     struct function row_curvature; /* (x, u, w, lam) -> (n_y, n_y) */
-    struct function end; /* (x) -> values that are to be 0 at the last node */
-    struct function end_derivatives; /* (x, nu) -> slope (n_end, n_dx), curvature (n_dx, n_dx) */
+    struct function end; /* (x, goal) -> values that are to be 0 at the last node */
+    struct function end_derivatives; /* (x, goal, nu) -> slope (n_end, n_dx), curvature by dx */
 };
 
 struct horizon {
@@ -74,6 +74,8 @@ struct horizon {
     double *no_input; /* (n_u) zeros */
     double *lower; /* (n_u) limits of inputs */
     double *upper; /* (n_u) */
+    double *offset; /* (n_rows) of the rows: their bounds */
+    double *goal; /* (n_step_x) state at the end */
     double *weight; /* (n_i) of violation, infinite for a hard row */
     double *least_weight; /* (n_i) of hard rows whose weight may grow, 0 of others */
     double *pi; /* (N, n_dx) costates */

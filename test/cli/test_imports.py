@@ -1,0 +1,83 @@
+"""What commands import: nothing that they do not need, see `benchmark/import_times.py`."""
+
+import subprocess
+import sys
+
+import pytest
+from command import environment
+
+from nh_control import scenarios
+from nh_control.command import scenario_overview
+
+HEAVY = {"numpy", "casadi", "scipy", "yaml", "rich", "matplotlib", "rclpy", "xml"}
+MODULES = "import sys, atexit; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
+MAIN = "from nh_control.cli import main; main()"
+
+
+def imports(*words, cwd, **changes):
+    """Return what the command prints, and the modules that it imports."""
+    done = subprocess.run(
+        [sys.executable, "-c", MODULES + MAIN, *words],
+        cwd=cwd,
+        env=environment(**changes),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout, {*done.stderr.split()}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [(), ("--help",), ("list", "--help"), ("simulate", "--help"), ("run", "--help"),
+     ("study", "--help"), ("film", "--help")],
+)  # fmt: skip
+def test_help_imports_neither_numerics_nor_scenarios(words, tmp_path):
+    """They take most of a second, and the declarations have all that the help says."""
+    printed, loaded = imports(*words, cwd=tmp_path)
+    begins = f"usage: {' '.join(['nh_control', *words[:-1]])}" if words else "nh_control simulates"
+    assert printed.startswith(begins) and "nh_control.cli" in loaded
+    assert not (HEAVY | {"nh_control.scenarios"}) & loaded
+
+
+def test_the_second_list_builds_no_system_and_says_the_same(tmp_path):
+    cache = {"NH_CONTROL_CACHE": str(tmp_path / "cache")}
+    (first, built), (second, read) = (
+        imports("list", "--json", cwd=tmp_path, **cache) for _ in range(2)
+    )
+    assert first == second and set(scenarios.built_in()) <= {*first.split('"')}
+    assert HEAVY & built >= {"numpy", "casadi"} and not (HEAVY - {"rich"}) & read
+
+
+def test_a_list_of_other_files_or_a_damaged_one_is_made_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(scenario_overview, "cache_directory", lambda: tmp_path)
+    tmp_path.chmod(0o700)
+    assert scenario_overview.stored() == {}
+    scenario_overview.keep({"arm": {"title": "Arm"}})
+    assert scenario_overview.stored() == {"arm": {"title": "Arm"}}
+    file = tmp_path / scenario_overview.FILE
+    text = file.read_text()
+    for damaged in (text[:40], "[]", text.replace('"sources": "', '"sources": "0')):
+        file.write_text(damaged)
+        assert scenario_overview.stored() == {}, damaged
+
+
+def test_a_changed_file_changes_the_digest_of_the_sources(tmp_path, monkeypatch):
+    command = tmp_path / "command"
+    command.mkdir()
+    monkeypatch.setattr(scenario_overview, "__file__", str(command / "overview.py"))
+    before = scenario_overview._sources()
+    (command / "arm.py").write_text("ARM = 1")
+    assert scenario_overview._sources() != before
+
+
+def test_a_run_imports_no_other_scenario(tmp_path):
+    words = ("simulate", "snakeboard", "--duration", "0.1", "--no-plots")
+    _, loaded = imports(*words, cwd=tmp_path)
+    assert "nh_control.scenarios.snakeboard" in loaded
+    others = {
+        f"nh_control.{scenarios._HOMES[name.upper()]}"
+        for name in scenarios.built_in()
+        if name not in ("snakeboard", "urdf")
+    } | {"nh_control.scenarios.urdf"}
+    assert not (others | {"matplotlib", "rclpy", "scipy.linalg", "scipy.optimize"}) & loaded
