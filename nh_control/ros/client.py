@@ -19,8 +19,10 @@ from rclpy.signals import SignalHandlerOptions
 from std_srvs.srv import SetBool, Trigger
 
 POLL_S = 0.05
-SETTLED_S = 1.0
-"""All nodes in a domain are assumed to be known if nothing new appears for this time."""
+SETTLED_S = 3.5
+"""All nodes in a domain are assumed to be known if nothing new appears for this time. Fast DDS
+repeats the announcement of a participant every 3 s, and a busy machine misses the first ones.
+"""
 NO_NAME = "_NODE_NAME_UNKNOWN_"
 """Node name that rmw reports for a publisher if its participant has not announced its nodes yet.
 """
