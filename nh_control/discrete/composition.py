@@ -12,6 +12,7 @@ import numpy as np
 from nh_control.discrete.engine import Engine
 from nh_control.discrete.method import Method
 from nh_control.discrete.native_abi import StepperData
+from nh_control.discrete.products import ComposedProducts, Products
 from nh_control.discrete.simulation import simulate
 from nh_control.discrete.workspace import Shapes, Workspace
 from nh_control.mechanics.system import System
@@ -119,6 +120,21 @@ class ComposedEngine:
                 getattr(work, name)[...] = array
         work.hessian[...] = total
         return status
+
+    @property
+    def products(self) -> Callable[[Workspace], int] | None:
+        """The routine for the step and products with its derivatives (see `Engine.products`)."""
+        part = self._part.products
+        if part is None:
+            return None
+
+        def routine(work: Workspace) -> int:
+            substeps = list[Products]()
+            status = self._each(part, work, lambda _: substeps.append(work.products))
+            work.products = ComposedProducts(substeps)
+            return status
+
+        return routine
 
     def _linearized(self, work: Workspace) -> tuple[int, list[_Substep]]:
         """Write the step and its first derivatives; return the linearized substeps."""

@@ -143,6 +143,13 @@ class Engine:
         hessian = self._native_hessian
         return self._prepared(True, lambda work: hessian(linearize, step, work.list))
 
+    @property
+    def products(self) -> Callable[[Workspace], int] | None:
+        """The routine for the step that leaves products with its derivatives, without matrices,
+        in work.products; None if there is no faster way than the matrices.
+        """
+        return None
+
     def _prepared(
         self, second: bool, routine: Callable[[Workspace], int]
     ) -> Callable[[Workspace], int]:

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -31,6 +31,9 @@ from nh_control.mechanics.parametric import by_field
 from nh_control.mechanics.system import System
 from nh_control.numerics.compiled import wait_for_compiler
 from nh_control.numerics.virtual_machine import FunctionData
+
+if TYPE_CHECKING:
+    from nh_control.discrete.operators import LinearizationOperators
 
 
 class DiscreteSystem:
@@ -239,6 +242,28 @@ class DiscreteSystem:
             multipliers_u=multipliers_by_u,
             multipliers_p=multipliers_by_p,
         )
+
+    def linearize_operator(self, x: ArrayLike, u: ArrayLike = ()) -> LinearizationOperators:
+        """The linearization of the step, with A (ndx, ndx) and B (ndx, nu) as
+        `scipy.sparse.linalg.LinearOperator`. They multiply vectors and blocks of vectors, and with
+        `rmatvec`, `rmatmat` and `.T` also by A^T and B^T. The coordinates are those of
+        `linearize`. Unpacks as `A, B`.
+
+        For a tree, and for a composition of its steps, every product takes time linear in the
+        number of bodies, and no matrix is formed. In all other systems the operators multiply by
+        the matrices of `linearize`: systems that are not a `Multibody`, methods other than
+        `midpoint`, and models with constraints, contacts, wheels, wrenches, or springs and dampers
+        between points.
+
+        Raises the same errors as `step`.
+        """
+        from nh_control.discrete.operators import LinearizationOperators  # slow to import
+
+        routine = self.engine.products
+        if routine is None:
+            return LinearizationOperators.of_matrices(self.linearize(x, u))
+        work = self._run(routine, x, u)
+        return LinearizationOperators.of_products(work.products, work.x1.copy(), self.h)
 
     def hessian(
         self,

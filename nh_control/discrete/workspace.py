@@ -48,9 +48,11 @@ class Workspace:
     """The step's data for native loops, available after first use."""
     generated: Workspace | None
     """The same arrays with the functions of a generated engine, available after first use."""
+    products: Any
+    """The products with the derivatives of the last step by `Engine.products`."""
 
     def __init__(self, shapes: Shapes):
-        self.stepper = self.generated = None
+        self.stepper = self.generated = self.products = None
         addresses, self._private = list[int](), list[np.ndarray]()
         for name, shape in shapes.items():
             if callable(shape):

@@ -30,6 +30,7 @@ from nh_control.multibody.supported_trees import not_a_tree
 from nh_control.multibody.tree_contacts import TreeContacts
 from nh_control.multibody.tree_functions import TreeFunctionsData, tree_functions
 from nh_control.multibody.tree_model import TreeModel
+from nh_control.multibody.tree_products import TreeProducts
 from nh_control.multibody.tree_wheels import TreeWheels
 from nh_control.numerics import newton
 from nh_control.numerics.compiled import Functions
@@ -150,8 +151,7 @@ class TreeEngine(Engine):
         constraints, wrenches, or springs and dampers between points, this engine is generated
         code, because the points where they act move with the placements of frames.
         """
-        others = self._data.external_wrenches or any(self._data.point_forces)
-        if self._n_constraints or self._tree_contacts is not None or others:
+        if not self._only_joints:
             return self._generated.parametric
         return ParametricTreeEngine(
             self._system, self._method, self._data, self._force_at_start, lambda: self._generated
@@ -288,6 +288,27 @@ class TreeEngine(Engine):
     @property
     def _has_multipliers(self) -> bool:
         return bool(self._n_constraints) or self._tree_contacts is not None
+
+    @property
+    def _only_joints(self) -> bool:
+        """Whether nothing but joints connects the bodies, and no wrenches act on them."""
+        others = self._data.external_wrenches or any(self._data.point_forces)
+        return not (self._has_multipliers or others)
+
+    @property
+    def products(self) -> Callable[[Workspace], int] | None:
+        """The routine for the step and products with its derivatives in linear time. None for
+        models with constraints, contacts, wheels, wrenches, or springs and dampers between points,
+        whose derivatives contain dense systems.
+        """
+        return self._step_and_products if self._only_joints else None
+
+    def _step_and_products(self, work: Workspace) -> int:
+        status = self.step(work)
+        if status == newton.CONVERGED:
+            work.products = TreeProducts(self.shapes, work, 2 * self._nv, self._free)
+            status = work.products.status
+        return status
 
     def _constrained(self, work: Workspace) -> np.ndarray:
         """r_z with constraints or contacts. The kernel returns the rows and columns for all of its

@@ -25,6 +25,12 @@ INTERNAL void solve_dense_columns(const double *factors, int n, int rank, const 
     lu_solve_rows(n, rank, LANES, factors, pivots, (double *)b);
 }
 
+/* The solutions of a^T y = b for LANES right-hand sides, of a with full rank. */
+INTERNAL void solve_transposed_columns(const double *factors, int n, const int *pivots, vn *b)
+{
+    lu_solve_rows_transposed(n, LANES, factors, pivots, (double *)b);
+}
+
 /* Rows `at` of a matrix, `count` right-hand sides in every column, become their solutions; with
  * room for c (count). */
 INTERNAL void solve_columns(int count, int rank, const int *at, const double *factors,

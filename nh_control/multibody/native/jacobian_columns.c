@@ -5,79 +5,108 @@
  * Equations (T...): doc/tree_kernel.md. */
 #include "kernel.h"
 
-/* The right-hand side of a column by its own joint, already solved with the pivot, and the
- * wrenches of its body (T31). */
-static void begin(const struct tree_model *model, const struct tree_data *data, struct column s,
-                  int lane, vn (*c)[9], vn *right)
+/* Seeds of unit columns, and the states of the bodies of their joints, which are those that follow
+ * a coordinate; the last of these bodies, whose states change. */
+static int seed_units(const struct tree_model *model, const struct tree_data *data,
+                      const struct column *s, int count, unsigned char *state)
 {
-    const struct joint *j = model->joints + s.body;
-    const int n = j->n_dof, v = j->v_index, m = s.coordinate;
-    const struct newton_row *o = data->rows + v;
-    const struct multi_dof_joint *w = data->multi_dof + j->multi_dof_index;
-    double rows[MAX_DOF];
-    for (int l = 0; l < n; ++l)
-        rows[l] = s.kind == BY_RHO      ? l == m && v < model->nv
-                  : s.kind == BY_SHARED ? j->ratio * o->pivot
-                  : s.kind == BY_Q      ? (n > 1 ? w->source[n * l + m] : j->ratio * o->source)
-                                        : 0.0;
-    if (n > 1) solve_multi_dof(w, n, rows, rows);
-    else if (j->mode == FREE) rows[0] /= o->pivot;
-    for (int l = 0; l < n; ++l) right[v + l][lane] += rows[l];
-    if (j->parent < 0 || s.kind == BY_RHO || j->mode == IDLE) return;
-    const double by = is_prescribed(j) ? (s.kind == BY_Q ? -1 : 1) / data->h : s.kind == BY_SHARED;
-    const struct body *b = data->bodies + s.body;
-    v4 y[3];
-    for (int i = 0; i < parts(model->planar); ++i)
-        y[i] = (s.kind == BY_Q) * o[m].column_q[i] + by * o[m].column[i];
-    wrench_to_parent(b->p, y, model->planar);
-    add_to_lane(model, c[j->parent], lane, j->ratio, y);
-}
-
-/* The motion of its own joint, and changes of the rows of the state after the step (T31, T32). */
-static void own_motion(const struct tree_model *model, const struct tree_data *data,
-                       struct column s, int lane, vn *x, vn (*after)[2])
-{
-    const struct joint *j = model->joints + s.body;
-    const int n = j->n_dof, v = j->v_index, m = s.coordinate;
-    const struct newton_row *o = data->rows + v;
-    const struct multi_dof_joint *w = data->multi_dof + j->multi_dof_index;
-    if (is_prescribed(j)) {
-        const double by = (s.kind == BY_Q ? -1 : 1) / data->h;
-        if (j->mode != IDLE) {
-            add_to_lane(model, x, lane, j->ratio * (s.kind == BY_Q), o->phi_q);
-            add_to_lane(model, x, lane, j->ratio * by, o->phi);
-        }
-        after[0][0][lane] = s.kind == BY_PRESCRIBED;
-        after[0][1][lane] = by;
-    } else if (s.kind == BY_Q) {
-        add_to_lane(model, x, lane, j->ratio, o[m].phi_q);
-        for (int l = 0; l < n; ++l) {
-            after[l][0][lane] += n > 1 ? w->Eq[n * l + m] : v < model->nv;
-            after[l][1][lane] += n > 1 ? w->source1[n * l + m] : j->ratio * o->source1;
-        }
-    } else if (s.kind == BY_SHARED) {
-        add_to_lane(model, x, lane, j->ratio, o->phi);
-        after[0][0][lane] += v < model->nv ? data->h : 0.0;
-        after[0][1][lane] += j->ratio * o->slope1;
+    int last = 0;
+    for (int lane = 0; lane < count; ++lane) {
+        if (s[lane].kind >= BY_MULTIPLIER) continue;
+        const struct joint *j = model->joints + s[lane].body;
+        memset(data->seeds + j->rate_index, 0, sizeof *data->seeds * j->n_dof);
     }
-}
-
-/* `begin` for the joint of a column and for the mimic joints that follow it; the last of these
- * joints, whose states change. */
-static int begin_all(const struct tree_model *model, const struct tree_data *data, struct column s,
-                     int lane, vn (*c)[9], vn *right, unsigned char *state)
-{
-    int last = s.body;
-    begin(model, data, s, lane, c, right);
-    state[s.body] |= HAS_WRENCHES | MOVES | OF_JOINT;
-    for (int i = 0; model->n_rates > model->nv && i < model->n_bodies; ++i) {
-        if (i == s.body || model->joints[i].rate_index != model->joints[s.body].rate_index)
-            continue;
-        begin(model, data, (struct column){i, s.coordinate, s.kind, 0}, lane, c, right);
-        state[i] |= HAS_WRENCHES | MOVES | OF_JOINT;
-        if (i > last) last = i;
+    for (int lane = 0; lane < count; ++lane) {
+        const int body = s[lane].body, kind = s[lane].kind;
+        if (kind >= BY_MULTIPLIER) continue;
+        struct seed *seed = data->seeds + model->joints[body].rate_index + s[lane].coordinate;
+        (kind == BY_Q     ? &seed->q
+         : kind == BY_RHO ? &seed->rho
+                          : &seed->motion)[0][lane] = 1.0;
+        const unsigned char all =
+            HAS_WRENCHES | MOVES | SEEDED | (kind == BY_RHO ? 0 : OF_JOINT);
+        state[body] |= all;
+        if (body > last) last = body;
+        for (int i = 0; model->n_rates > model->nv && i < model->n_bodies; ++i) {
+            if (model->joints[i].rate_index != model->joints[body].rate_index) continue;
+            state[i] |= all;
+            if (i > last) last = i;
+        }
     }
     return last;
+}
+
+/* The change of the rate of a joint whose coordinate is prescribed or shared, by its seed. */
+INLINE vn rate_of_seed(const struct tree_data *data, const struct joint *j, const struct seed *s)
+{
+    if (is_prescribed(j)) return (s->motion - s->q) / data->h;
+    return s->motion;
+}
+
+/* Adds the right-hand sides of a joint by its seed (T31), solved with its pivot. */
+INLINE void add_right(const struct tree_model *model, const struct tree_data *data,
+                      const struct joint *j, vn *right, int plane)
+{
+    const int n = plane ? 1 : j->n_dof, v = j->v_index;
+    const struct seed *s = data->seeds + j->rate_index;
+    const struct newton_row *o = data->rows + v;
+    if (is_prescribed(j)) return;
+    if (n == 1) {
+        vn row = j->ratio * o->source * s->q;
+        if (v < model->nv) row += s->rho;
+        if (is_coupled(j)) row += j->ratio * o->pivot * s->motion;
+        if (j->mode == FREE) row /= o->pivot;
+        right[v] += row;
+        return;
+    }
+    const struct multi_dof_joint *w = data->multi_dof + j->multi_dof_index;
+    vn rows[MAX_DOF];
+    for (int l = 0; l < n; ++l) {
+        rows[l] = s[l].rho;
+        for (int m = 0; m < n; ++m) rows[l] += w->source[n * l + m] * s[m].q;
+    }
+    solve_dense_columns(w->pivot, n, n, w->pivots, rows);
+    for (int l = 0; l < n; ++l) right[v + l] += rows[l];
+}
+
+/* Adds the wrenches y that a joint passes inward by its seed (T31). */
+INLINE void add_wrenches(const struct tree_data *data, const struct joint *j, vn *y, int plane)
+{
+    const int n = plane ? 1 : j->n_dof;
+    const struct seed *s = data->seeds + j->rate_index;
+    const struct newton_row *o = data->rows + j->v_index;
+    for (int l = 0; l < n; ++l) simd_add(j->ratio * s[l].q, o[l].column_q, y, plane);
+    if (j->mode != FREE) simd_add(j->ratio * rate_of_seed(data, j, s), o->column, y, plane);
+}
+
+/* Adds the motion x of a joint by its seed, and changes of its rows of the state after the step
+ * (T31, T32). */
+INLINE void add_motion(const struct tree_data *data, const struct joint *j, vn *x, vn (*after)[2],
+                       int plane)
+{
+    const int n = plane ? 1 : j->n_dof;
+    const struct seed *s = data->seeds + j->rate_index;
+    const struct newton_row *o = data->rows + j->v_index;
+    const struct multi_dof_joint *w = data->multi_dof + j->multi_dof_index;
+    const vn rate = rate_of_seed(data, j, s);
+    if (j->mode != IDLE)
+        for (int l = 0; l < n; ++l) simd_add(j->ratio * s[l].q, o[l].phi_q, x, plane);
+    if (j->mode != IDLE && j->mode != FREE) simd_add(j->ratio * rate, o->phi, x, plane);
+    if (is_prescribed(j)) {
+        after[0][0] = s->motion;
+        after[0][1] = rate;
+    } else if (n == 1) {
+        after[0][0] += s->q;
+        after[0][1] += j->ratio * o->source1 * s->q;
+        if (j->mode == FREE) return;
+        after[0][0] += data->h * rate;
+        after[0][1] += j->ratio * o->slope1 * rate;
+    } else
+        for (int l = 0; l < n; ++l)
+            for (int m = 0; m < n; ++m) {
+                after[l][0] += w->Eq[n * l + m] * s[m].q;
+                after[l][1] += w->source1[n * l + m] * s[m].q;
+            }
 }
 
 /* Right-hand sides -lam . D^2 h(q0) dq of changes of the start, with those of impulses, and of
@@ -120,52 +149,58 @@ static int by_constraints(const struct tree_model *model, const struct tree_data
     return last;
 }
 
-/* Columns `first`, first + 1, ... of `count` changes s, into the rows of AB and dz of length
- * stride: inward (T19), then outward (T17, T32). */
-INLINE void columns_in(const struct tree_model *model, const struct tree_data *data,
-                       const struct column *s, int count, int first, int stride, double *ab,
-                       double *dz, int plane)
+/* The rooms of LANES columns. */
+struct lanes {
+    vn (*c)[9], (*x)[9], *right; /* wrenches, motions, right-hand sides */
+    struct parameter_jumps jumps;
+    unsigned char *state; /* of the bodies: enum column_state */
+};
+
+INLINE struct lanes lanes_of(const struct tree_model *model, const struct tree_data *data)
 {
-    vn(*c)[9] = (vn(*)[9])data->simd_columns, (*x)[9] = c + model->n_bodies,
-    *right = (vn *)(x + model->n_bodies);
-    const struct parameter_jumps jumps = jumps_at(model, right + model->n_rates);
-    unsigned char *state = (unsigned char *)(jumps.weight + model->n_bodies);
+    struct lanes all = {.c = (vn(*)[9])data->simd_columns};
+    all.x = all.c + model->n_bodies;
+    all.right = (vn *)(all.x + model->n_bodies);
+    all.jumps = jumps_at(model, all.right + model->n_rates);
+    all.state = (unsigned char *)(all.jumps.weight + model->n_bodies);
+    return all;
+}
+
+/* No wrenches and no right-hand sides yet; all bodies in the same state. */
+INLINE void clear_lanes(const struct tree_model *model, const struct lanes *all,
+                        unsigned char state)
+{
     for (int i = 0; i < model->n_bodies; ++i)
-        for (int k = 0; k < components(plane); ++k) c[i][k] = (vn){0};
-    memset(right, 0, sizeof(vn) * model->n_rates);
-    memset(state, 0, model->n_bodies);
+        for (int k = 0; k < components(model->planar); ++k) all->c[i][k] = (vn){0};
+    memset(all->right, 0, sizeof(vn) * model->n_rates);
+    memset(all->state, state, model->n_bodies);
+}
+
+/* Columns `first`, first + 1, ... of `count` changes, whose seeds, right-hand sides and states of
+ * bodies are there, into the rows of AB and dz of length stride: inward from the body `last`
+ * (T19), then outward (T17, T32). */
+INLINE void column_sweeps(const struct tree_model *model, const struct tree_data *data,
+                          const struct lanes *all, int last, int count, int first, int stride,
+                          double *ab, double *dz, int plane)
+{
+    vn(*c)[9] = all->c, (*x)[9] = all->x, *right = all->right;
+    unsigned char *state = all->state;
     clear_shared_columns(model, data, count, first, stride, ab, dz);
-    int last = 0;
-    for (int l = 0; l < count; ++l) {
-        if (s[l].kind >= BY_NUMBERS) {
-            const int body = s[l].kind == BY_STEP
-                                 ? model->n_bodies - 1
-                                 : begin_parameter(model, data, s[l].derivatives, s[l].coordinate,
-                                                   l, c, right, state, &jumps);
-            if (s[l].kind == BY_STEP) begin_step(model, data, c, right, state, &jumps);
-            if (body > last) last = body;
-            continue;
-        }
-        if (s[l].kind != BY_MULTIPLIER) {
-            const int own = begin_all(model, data, s[l], l, c, right, state);
-            if (own > last) last = own;
-        }
-    }
-    const int last_constrained = by_constraints(model, data, s, count, right, state);
-    if (last_constrained > last) last = last_constrained;
     for (int i = last; i >= 0; --i) {
-        if (state[i] & HAS_WEIGHT) pass_weight(model, data, i, c, right, state, &jumps);
+        if (state[i] & HAS_WEIGHT) pass_weight(model, data, i, c, right, state, &all->jumps);
         if (!(state[i] & HAS_WRENCHES) || model->joints[i].mode == IDLE) continue;
         const struct joint *j = model->joints + i;
         const int n = plane ? 1 : j->n_dof;
         const struct newton_row *o = data->rows + j->v_index;
         vn m[9];
         for (int k = 0; k < components(plane); ++k) m[k] = c[i][k];
+        if (state[i] & SEEDED) add_right(model, data, j, right, plane);
         for (int l = 0; l < n && j->mode == FREE; ++l) {
             const vn by = right[j->v_index + l] += simd_dot(o[l].left, c[i], plane);
             simd_add(-by, o[l].column, m, plane);
         }
         if (j->parent >= 0) {
+            if (state[i] & OF_JOINT) add_wrenches(data, j, m, plane);
             simd_inward(data->bodies[i].p, m, c[j->parent], plane);
             state[j->parent] |= HAS_WRENCHES | MOVES;
         }
@@ -202,18 +237,14 @@ INLINE void columns_in(const struct tree_model *model, const struct tree_data *d
                 after[0][1] = simd_dot(o->left1, c[i], plane) + simd_dot(o->row1, x[i], plane);
             }
             if (state[i] & OF_NUMBERS) {
-                for (int k = 0; k < components(plane); ++k) x[i][k] += jumps.own[i][k];
+                for (int k = 0; k < components(plane); ++k) x[i][k] += all->jumps.own[i][k];
                 for (int l = 0; l < n; ++l)
-                    for (int k = 0; k < 2; ++k) after[l][k] += jumps.extra[v + l][k];
+                    for (int k = 0; k < 2; ++k) after[l][k] += all->jumps.extra[v + l][k];
             }
-            if (state[i] & OF_JOINT)
-                for (int l = 0; l < count; ++l)
-                    if (model->joints[s[l].body].rate_index == j->rate_index)
-                        own_motion(model, data, (struct column){i, s[l].coordinate, s[l].kind, 0},
-                                   l, x[i], after);
+            if (state[i] & OF_JOINT) add_motion(data, j, x[i], after, plane);
         }
         if (is_coupled(j)) {
-            simd_add_to(ab + (size_t)stride * lead + first, count, after[0][0]);
+            if (v < model->nv) simd_add_to(ab + (size_t)stride * lead + first, count, after[0][0]);
             simd_add_to(ab + (size_t)stride * (model->nv + lead) + first, count,
                         j->ratio * after[0][1]);
             simd_add_to(dz + (size_t)stride * lead + first, count, j->ratio * change[0]);
@@ -229,12 +260,44 @@ INLINE void columns_in(const struct tree_model *model, const struct tree_data *d
 }
 
 /* The same for trees in space and in a plane. */
+static void sweep_lanes(const struct tree_model *model, const struct tree_data *data,
+                        const struct lanes *all, int last, int count, int first, int stride,
+                        double *ab, double *dz)
+{
+    if (model->planar) column_sweeps(model, data, all, last, count, first, stride, ab, dz, 1);
+    else column_sweeps(model, data, all, last, count, first, stride, ab, dz, 0);
+}
+
+/* Columns `first`, first + 1, ... of `count` changes s, LANES at most. */
 INTERNAL void columns(const struct tree_model *model, const struct tree_data *data,
                       const struct column *s, int count, int first, int stride, double *ab,
                       double *dz)
 {
-    if (model->planar) columns_in(model, data, s, count, first, stride, ab, dz, 1);
-    else columns_in(model, data, s, count, first, stride, ab, dz, 0);
+    const struct lanes all = lanes_of(model, data);
+    clear_lanes(model, &all, 0);
+    int last = seed_units(model, data, s, count, all.state);
+    for (int l = 0; l < count; ++l) {
+        if (s[l].kind < BY_NUMBERS) continue;
+        const int body = s[l].kind == BY_STEP
+                             ? model->n_bodies - 1
+                             : begin_parameter(model, data, s[l].derivatives, s[l].coordinate, l,
+                                               all.c, all.right, all.state, &all.jumps);
+        if (s[l].kind == BY_STEP)
+            begin_step(model, data, all.c, all.right, all.state, &all.jumps);
+        if (body > last) last = body;
+    }
+    const int last_constrained = by_constraints(model, data, s, count, all.right, all.state);
+    if (last_constrained > last) last = last_constrained;
+    sweep_lanes(model, data, &all, last, count, first, stride, ab, dz);
+}
+
+/* The same of LANES changes of all variables, whose seeds are in data->seeds. */
+INTERNAL void columns_by_seeds(const struct tree_model *model, const struct tree_data *data,
+                               int count, int first, int stride, double *ab, double *dz)
+{
+    const struct lanes all = lanes_of(model, data);
+    clear_lanes(model, &all, HAS_WRENCHES | MOVES | OF_JOINT | SEEDED);
+    sweep_lanes(model, data, &all, model->n_bodies - 1, count, first, stride, ab, dz);
 }
 
 /* Columns from..end - 1 of the variables (q, rho, forces, prescribed coordinates) but forces. */

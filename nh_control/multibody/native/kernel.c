@@ -22,4 +22,5 @@
 #include "force_columns.c"
 #include "contact_columns.c"
 #include "linearization.c"
+#include "products.c"
 #include "node_state.c"

@@ -21,14 +21,21 @@ enum equation { NEWTON_EQUATION, MASS_MATRIX, LINEARIZATION };
 enum motion { BEFORE, AFTER, BY_UNKNOWN, BY_START, RATE, UNIT };
 
 /* A column of the derivatives, by the variable that changes. */
-enum variable { BY_Q, BY_RHO, BY_PRESCRIBED, BY_MULTIPLIER, BY_SHARED, BY_NUMBERS, BY_STEP };
+enum variable { BY_Q, BY_RHO, BY_PRESCRIBED, BY_SHARED, BY_MULTIPLIER, BY_NUMBERS, BY_STEP };
 struct column {
     int body, coordinate, kind;
     const struct parameter_derivative *derivatives;
 };
 
 /* States of a body in LANES columns. */
-enum column_state { HAS_WRENCHES = 1, MOVES = 2, OF_JOINT = 4, OF_NUMBERS = 8, HAS_WEIGHT = 16 };
+enum column_state {
+    HAS_WRENCHES = 1,
+    MOVES = 2,
+    OF_JOINT = 4, /* by the seed of its joint, which has more than momenta */
+    OF_NUMBERS = 8,
+    HAS_WEIGHT = 16,
+    SEEDED = 32,
+};
 
 /* Motions of bodies with OF_NUMBERS, and parts of their rows of the state after the step, that a
  * change of the model gives; changes of the carried masses. */
@@ -37,6 +44,7 @@ struct parameter_jumps {
 };
 
 /* tree_data.c: the model and the workspace */
+INTERNAL struct tree tree_of(double *const *a);
 INTERNAL struct tree tree_at(double *const *a);
 
 /* dense.c: dense systems */
@@ -45,6 +53,7 @@ INTERNAL void solve_dense(const double *factors, int n, int rank, const int *piv
                           const double *right, double *b);
 INTERNAL void solve_dense_columns(const double *factors, int n, int rank, const int *pivots,
                                   vn *b);
+INTERNAL void solve_transposed_columns(const double *factors, int n, const int *pivots, vn *b);
 INTERNAL void solve_columns(int count, int rank, const int *at, const double *factors,
                             const int *order, int stride, double *rows, vn *c);
 INTERNAL void add_rows(int count, const double *s, const int *at, const double *x, int n,
@@ -229,6 +238,8 @@ INTERNAL void begin_step(const struct tree_model *model, const struct tree_data 
 INTERNAL void columns(const struct tree_model *model, const struct tree_data *data,
                       const struct column *s, int count, int first, int stride, double *ab,
                       double *dz);
+INTERNAL void columns_by_seeds(const struct tree_model *model, const struct tree_data *data,
+                               int count, int first, int stride, double *ab, double *dz);
 INTERNAL void columns_by(const struct tree_model *model, const struct tree_data *data,
                          const int *body_of, int from, int end, int stride, double *ab,
                          double *dz);
@@ -236,4 +247,9 @@ INTERNAL void columns_by_forces(const struct tree_model *model, const struct tre
                                 int stride, double *ab, double *dz);
 INTERNAL void columns_by_wrenches(const struct tree_model *model, const struct tree_data *data,
                                   int stride, double *ab, double *dz);
+
+/* linearization.c: the derivatives of a step */
+INTERNAL void columns_by_shared(const struct tree_model *model, const struct tree_data *data);
+INTERNAL void eliminate_shared(const struct tree_model *model, const struct tree_data *data,
+                               int stride, double *ab, double *dz);
 #endif

@@ -72,23 +72,34 @@ static int multiplier_columns(const struct tree_model *model, const struct tree_
     return CONVERGED;
 }
 
-/* Changes of the coordinates that joints share (T23), for every column and those by the
- * multipliers. */
-static void mimic_columns(const struct tree_model *model, const struct tree_data *data,
-                          const int *body_of, int stride, double *ab, double *dz)
+/* The body of every rate. */
+static const int *bodies_of(const struct tree_model *model, const struct tree_data *data)
 {
-    const int n = model->n_shared;
+    for (int i = 0; i < model->n_bodies; ++i)
+        for (int l = 0; l < model->joints[i].n_dof; ++l)
+            data->body_of[model->joints[i].v_index + l] = i;
+    return data->body_of;
+}
+
+/* Columns by the coordinates that joints share, into data->ab_by_shared and data->dz_by_shared. */
+INTERNAL void columns_by_shared(const struct tree_model *model, const struct tree_data *data)
+{
+    const int n = model->n_shared, *body_of = bodies_of(model, data);
     for (int a = 0; a < n; ++a)
         columns(model, data, &(struct column){body_of[data->shared_rates[a]], 0, BY_SHARED, 0}, 1,
                 a, n, data->ab_by_shared, data->dz_by_shared);
     for (int a = 0; a < n; ++a) /* their own equations, known by the factors */
         memset(data->dz_by_shared + (size_t)n * data->shared_rates[a], 0, sizeof(double) * n);
+}
+
+/* Changes of these coordinates (T23) for every column, and their part in the other rows. */
+INTERNAL void eliminate_shared(const struct tree_model *model, const struct tree_data *data,
+                               int stride, double *ab, double *dz)
+{
+    const int n = model->n_shared;
     eliminate_unknowns(model, data, n, n, n, data->shared_rates, data->shared_matrix,
                        data->shared_pivots, data->ab_by_shared, data->dz_by_shared, stride, ab,
                        dz);
-    eliminate_unknowns(model, data, n, n, n, data->shared_rates, data->shared_matrix,
-                       data->shared_pivots, data->ab_by_shared, data->dz_by_shared,
-                       n_multipliers(model), data->ab_by_lambda, data->dz_by_lambda);
 }
 
 /* Columns by the parameters but h (T33), into columns `first` ... */
@@ -105,15 +116,6 @@ static void columns_by_parameters(const struct tree_model *model, const struct t
         }
         columns(model, data, s, lanes, first + from, stride, ab, dz);
     }
-}
-
-/* The body of every rate. */
-static const int *bodies_of(const struct tree_model *model, const struct tree_data *data)
-{
-    for (int i = 0; i < model->n_bodies; ++i)
-        for (int l = 0; l < model->joints[i].n_dof; ++l)
-            data->body_of[model->joints[i].v_index + l] = i;
-    return data->body_of;
 }
 
 /* The derivatives where the last residual was taken, in rows of length stride, the last `n`
@@ -143,7 +145,12 @@ static int free_derivatives(const struct tree_model *model, const struct tree_da
         columns(model, data, &(struct column){-1, 0, BY_STEP, 0}, 1, stride - 1, stride, ab, dz);
     }
     columns_by_multipliers(model, data);
-    if (model->n_shared) mimic_columns(model, data, body_of, stride, ab, dz);
+    if (model->n_shared) {
+        columns_by_shared(model, data);
+        eliminate_shared(model, data, stride, ab, dz);
+        eliminate_shared(model, data, n_multipliers(model), data->ab_by_lambda,
+                         data->dz_by_lambda);
+    }
     if (model->n_springs) spring_columns(model, data, stride, ab, dz);
     return carriers ? wrench_columns(model, data, carriers, stride, ab, dz) : CONVERGED;
 }

@@ -261,6 +261,7 @@ INLINE void take_all(struct arena *arena, const struct tree_model *model, struct
     TAKE(arena, d->body_of, all);
     next_line(arena);
     TAKE(arena, d->simd_columns, 28 * n + 3 * all + n / sizeof(vn) + 1); /* with n states */
+    TAKE(arena, d->seeds, model->nv);
     TAKE(arena, d->solved_columns,
          n_multipliers(model) + model->n_slips + model->n_shared + 3 * model->n_springs +
              model->n_force_rates);
@@ -277,7 +278,7 @@ long long tree_data_size(const double *numbers)
 }
 
 /* The model and the workspace of a list of arrays. */
-INTERNAL struct tree tree_at(double *const *a)
+INTERNAL struct tree tree_of(double *const *a)
 {
     struct tree tree = {.model = model_of(a[TREE])};
     struct tree_data *d = &tree.data;
@@ -293,6 +294,13 @@ INTERNAL struct tree tree_at(double *const *a)
     d->u = a[U];
     d->p = a[P];
     take_all(&arena, &tree.model, d);
-    start_turns(&tree.model, d);
+    return tree;
+}
+
+/* The same at the start of a step. */
+INTERNAL struct tree tree_at(double *const *a)
+{
+    const struct tree tree = tree_of(a);
+    start_turns(&tree.model, &tree.data);
     return tree;
 }

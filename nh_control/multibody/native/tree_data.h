@@ -128,6 +128,12 @@ struct supporting_coordinate {
     struct twist unit, by_z, by_q;
 };
 
+/* Changes of a coordinate q and of its momentum in LANES columns; `motion` of a prescribed one is
+ * that of its end, and of a shared one that of its rate. */
+struct seed {
+    vn q, rho, motion;
+};
+
 /* The workspace in a[MEMORY]; n = n_rates, m = n_constraints, k = n_impulses. */
 struct tree_data {
     double h, half_step, prescribed_time; /* the time in which prescribed coordinates move */
@@ -141,6 +147,7 @@ struct tree_data {
     struct multi_dof_joint *multi_dof;
     int *body_of; /* every rate */
     vn *simd_columns, *solved_columns;
+    struct seed *seeds; /* (nv) */
     /* constraints (constraints.c, kkt.c) */
     struct body_pose *poses;
     struct twist *motions;

@@ -154,4 +154,22 @@ LU_INLINE void lu_solve_rows(int n, int rank, int m, const double *restrict fact
         }
     if (rank < n) lu_exchange_rows(n, m, pivots + n, 1, b);
 }
+
+/* b (n, m) becomes the solution of a^T y = b, for a of full rank. */
+LU_INLINE void lu_solve_rows_transposed(int n, int m, const double *restrict factors,
+                                        const int *restrict pivots, double *b)
+{
+    for (int k = 0; k < n; ++k) {
+        double *restrict row = b + (size_t)m * k;
+        for (int j = 0; j < m; ++j) row[j] /= factors[(size_t)n * k + k];
+        for (int i = k + 1; i < n; ++i)
+            for (int j = 0; j < m; ++j)
+                b[(size_t)m * i + j] -= factors[(size_t)n * k + i] * row[j];
+    }
+    for (int k = n - 1; k > 0; --k)
+        for (int i = 0; i < k; ++i)
+            for (int j = 0; j < m; ++j)
+                b[(size_t)m * i + j] -= factors[(size_t)n * k + i] * b[(size_t)m * k + j];
+    lu_exchange_rows(n, m, pivots, 1, b);
+}
 #endif
