@@ -1,8 +1,9 @@
 """Time per step, and per step with A and B, of serial chains of N revolute links, and the cost of
-their generated code; a table and a plot.
+their generated code; a table and a plot. Before these, the time per product with A and A^T of the
+same chains by the linear-time kernel, and the exponent of N in it.
 
-    python test/benchmark/chain_scaling.py [--links 4 8 16 32 64 128] [--output
-    nh_control_output/chain_scaling]
+    python test/benchmark/chain_scaling.py [--links 4 8 16 32 64 128] [--products 64 128 256 512]
+    [--output nh_control_output/chain_scaling]
 
 The chain has N links of 1 m in the plane with 1 kg at their ends; joint angles are relative to the
 previous link, and the Lagrangian is a recursion of body-frame velocities from the base. h = 0.01
@@ -19,6 +20,8 @@ import argparse
 import resource
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import casadi as ca
@@ -32,6 +35,7 @@ from nh_control.numerics.compiled import wait_for_compiler
 
 DART_US = {4: 68, 8: 98, 16: 202, 32: 378, 64: 1740, 128: 2660}
 H, G = 0.01, 9.81
+BATCHES = sized(5, 1)
 
 
 def revolute_chain(n: int) -> System:
@@ -104,6 +108,49 @@ def measure(n: int, momentum: float, steps: int) -> dict:
     return row
 
 
+def product_times(counts) -> dict[str, dict[int, float]]:
+    """Return microseconds per product, by the kind of product and the number of links: the best
+    of batches that measure all chains in turns.
+    """
+    from tree_scaling import best, chain, moving
+
+    calls = dict[str, dict[int, Callable]]()
+    for n in counts:
+        dsys = midpoint(chain(n).system, H)
+        x = moving(dsys, 1000.0)
+        A, _ = dsys.linearize_operator(x)
+        v, block, dense = np.ones(2 * n), np.ones((2 * n, 8)), dsys.linearize(x).A
+        kinds = {
+            "A v": partial(A.matvec, v),
+            "A^T v": partial(A.rmatvec, v),
+            "A V, 8 vectors": partial(A.matmat, block),
+            "A^T V, 8 vectors": partial(A.rmatmat, block),
+            "dense A v": partial(np.dot, dense, v),
+            "A and B, dense": partial(dsys.linearize, x),
+            "operators": partial(dsys.linearize_operator, x),
+        }
+        for kind, call in kinds.items():
+            calls.setdefault(kind, {})[n] = call
+    times = {kind: dict.fromkeys(of, np.inf) for kind, of in calls.items()}
+    for _ in range(BATCHES):
+        for kind, of in calls.items():
+            for n, call in of.items():
+                times[kind][n] = min(times[kind][n], best(call, 1))
+    return times
+
+
+def exponent(times: dict[int, float]) -> float:
+    """Return the slope of log time over log N, fitted to all chains."""
+    return float(np.polyfit(np.log([*times]), np.log([*times.values()]), 1)[0])
+
+
+def print_products(counts) -> None:
+    print(f"{'us':>18} " + "".join(f"{f'N = {n}':>10}" for n in counts) + "  exponent")
+    for kind, times in product_times(counts).items():
+        row = "".join(f"{us:10.1f}" for us in times.values())
+        print(f"{kind:>18} {row} {exponent(times):9.2f}", flush=True)
+
+
 def plot(rows, path: Path) -> None:
     import matplotlib
 
@@ -129,11 +176,15 @@ def plot(rows, path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--links", type=int, nargs="+", default=sized(list(DART_US), [2]))
+    parser.add_argument(
+        "--products", type=int, nargs="+", default=sized([64, 128, 256, 512], [2, 4])
+    )
     parser.add_argument("--steps", type=int, default=sized(200, 20))
     parser.add_argument("--momentum", type=float, default=1000.0)
     parser.add_argument("--output", type=Path, default=Path("nh_control_output/chain_scaling"))
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
+    print_products(options.products)
     print(
         f"{'N':>4} {'step us':>10} {'(max)':>8} {'step, A, B us':>14} {'DART us':>8} "
         f"{'compile step, A, B: cpu s':>26} {'|p|':>6} {'energy error J':>15}"

@@ -255,6 +255,7 @@ def chain() -> Iterator[Row]:
 
 def large() -> Iterator[Row]:
     """A and B of long chains, beside writing as many numbers."""
+    import chain_scaling
     from tree_scaling import chain as links
     from tree_scaling import moving
 
@@ -276,6 +277,16 @@ def large() -> Iterator[Row]:
     exponent = np.log2(taken[many]["A"] / taken[few]["A"]) / np.log2(many / few)
     work = f"A and B, chains of {few} and {many}: exponent of the time"
     yield Row(work, "", exponent, limit=2.0, of="ours")
+    products = chain_scaling.product_times(sized((64, 128, 256, 512), (4, 8)))
+    peer = "NumPy, A as a matrix"
+    for kind in ("A v", "A^T v"):
+        times = products[kind]
+        us, dense = times[many], products["dense A v"][many]
+        yield Row(f"`linearize_operator`: {kind}, chain of {many}", "us", us, peer, dense)
+        work = (
+            f"`linearize_operator`: {kind}, chains of {min(times)} to {many}: exponent of the time"
+        )
+        yield Row(work, "", chain_scaling.exponent(times), limit=1.1, of="ours")
 
 
 def batch() -> Iterator[Row]:
