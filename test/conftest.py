@@ -100,12 +100,14 @@ def pytest_collection():
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Tests of node processes follow one another on one worker of pytest-xdist (--dist loadgroup),
-    whatever else runs beside them. Samples are drawn after `-m` has chosen.
+    """A worker of pytest-xdist (--dist loadgroup) runs all tests of a file, whose systems are then
+    made once. Tests of node processes follow one another on one worker, whatever else runs beside
+    them. Samples are drawn after `-m` has chosen.
     """
     for item in items:
-        if item.path.name.startswith("test_nodes") or item.path.name == "test_run.py":
-            item.add_marker(pytest.mark.xdist_group("nodes"))
+        file = item.nodeid.split("::")[0]
+        nodes = item.path.name.startswith("test_nodes") or item.path.name == "test_run.py"
+        item.add_marker(pytest.mark.xdist_group("nodes" if nodes else file))
     yield
     if config.option.sample:
         _sample(config, items)

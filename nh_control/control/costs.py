@@ -19,11 +19,6 @@ from nh_control.discrete.trajectory import Trajectory
 from nh_control.numerics import compiled
 from nh_control.numerics.compiled import Functions
 
-LARGE = 20_000
-"""Number of instructions above which common subexpressions of derivatives are not eliminated. For
-a cart on wheels, the elimination would take 1 s and remove only 3 % of 130 000 instructions.
-"""
-
 
 @dataclass(frozen=True)
 class Cost:
@@ -391,6 +386,4 @@ def _derived(name: str, expressions: str, _compiler: str | None) -> Functions:
         ca.Function("stage_derivatives", [x, u, w], of_stage, both, results),
         ca.Function("terminal_derivatives", [x, w], of_end, last, results),
     ]
-    # large derivatives share only the subexpressions that the cost already shares
-    large = sum(f.n_instructions() for f in functions) > LARGE
-    return Functions(name, functions, share=not large)
+    return Functions(name, functions)

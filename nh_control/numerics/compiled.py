@@ -276,8 +276,7 @@ class Functions:
     Vectors have shape (n,). Wrong argument shapes raise ValueError. CasADi's virtual machine
     evaluates the functions until compiled code is ready, which then takes over between two calls.
     With `compiled=False`, or without a compiler, the virtual machine remains in use. `more_c` is C
-    text that is compiled with the functions. With `share`, common subexpressions are shared; the
-    search for them takes 10 us per instruction.
+    text that is compiled with the functions.
     """
 
     def __init__(
@@ -286,16 +285,13 @@ class Functions:
         functions: Sequence[ca.Function],
         more_c: str = "",
         compiled: bool = True,
-        share: bool = True,
     ):
         require_expressions(name, functions)
-        self._share = share
         self._functions = {f.name(): f for f in functions}
         # bound calls, which are dropped when compiled code takes over
         self._calls = dict[str, Callable[..., tuple[np.ndarray, ...]]]()
         self._dense = dict[str, ca.Function]()
-        generate = generated_c.source_by_rows if share else generated_c.source_without_sharing
-        self._native = Native(name, functions, more_c, generate=generate) if compiled else None
+        self._native = Native(name, functions, more_c) if compiled else None
         self.when_ready(lambda _: self._calls.clear())
 
     def __call__(self, name: str, *args: ArrayLike) -> tuple[np.ndarray, ...]:
@@ -354,7 +350,7 @@ class Functions:
     def _in_rows(self, name: str) -> ca.Function:
         """The function in the form that the virtual machine evaluates."""
         if name not in self._dense:
-            self._dense[name] = by_rows(self._functions[name], dense=True, share=self._share)
+            self._dense[name] = by_rows(self._functions[name], dense=True)
         return self._dense[name]
 
     def _evaluator(self, f: ca.Function) -> _Evaluator:

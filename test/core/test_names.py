@@ -34,29 +34,27 @@ def packed_arguments(tree):
             yield node.lineno, ast.unparse(node)
 
 
+CHECKS = bound_names, packed_arguments
+
+
 @cache
-def modules():
-    """The syntax trees of all modules by their paths."""
-    return {
-        file.relative_to(PACKAGE): ast.parse(file.read_text())
-        for file in sorted(PACKAGE.rglob("*.py"))
-    }
-
-
-def places(find):
-    """The results of `find` in all modules, with their places."""
-    return [
-        f"{path}:{line}: {text}" for path, tree in modules().items() for line, text in find(tree)
-    ]
+def places():
+    """The results of all checks in all modules, by check, with their places."""
+    results = {check: [] for check in CHECKS}
+    for file in sorted(PACKAGE.rglob("*.py")):
+        tree = ast.parse(file.read_text())  # not stored: the garbage collector would search it
+        for check, lines in results.items():
+            lines += [f"{file.relative_to(PACKAGE)}:{n}: {text}" for n, text in check(tree)]
+    return results
 
 
 def test_names_say_what_they_name():
-    vague = [place for place in places(bound_names) if place.split(": ")[1].strip("_") in VAGUE]
-    assert vague == []
+    names = places()[bound_names]
+    assert [name for name in names if name.split(": ")[1].strip("_") in VAGUE] == []
 
 
 def test_arguments_are_not_packed_to_be_unpacked():
-    assert places(packed_arguments) == []
+    assert places()[packed_arguments] == []
 
 
 @pytest.mark.parametrize(

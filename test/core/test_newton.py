@@ -314,7 +314,11 @@ def hard_points(dsys):
 
 @pytest.mark.parametrize(
     "system, method",
-    [("pendulum", "midpoint"), ("sleigh", "rdp-cay-exact-0.5"), ("snakeboard", "dla")],
+    [
+        ("pendulum", "midpoint"),
+        ("sleigh", "rdp-cay-exact-0.5"),
+        pytest.param("snakeboard", "dla", marks=pytest.mark.slow),
+    ],
 )
 def test_compiled_code_succeeds_and_fails_alike_where_steps_are_hard(system, method, monkeypatch):
     """Steps so long that the line search works and some fail: the same bits and reasons."""

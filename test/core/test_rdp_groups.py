@@ -89,8 +89,20 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=lambda o: "-".join(o.values()))
-@pytest.mark.parametrize("name", TURNING)
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        pytest.param(
+            name,
+            options,
+            id="-".join((name, *options.values())),
+            # each group and each option twice in the default tests
+            marks=() if (i + j) % 2 == 0 else pytest.mark.slow,
+        )
+        for i, name in enumerate(TURNING)
+        for j, options in enumerate(OPTIONS)
+    ],
+)
 def test_second_order_over_four_step_sizes(name, options):
     found = errors(name, (20, 40, 80, 160), **options)
     slopes = np.log2(found[:-1] / found[1:])

@@ -59,9 +59,10 @@ def test_pieces_have_the_bits_of_the_whole(cut_small, on_stack, monkeypatch):
 @pytest.mark.parametrize(
     "system, method",
     [
-        ("snakeboard", "nonholonomic_midpoint"),
+        pytest.param("snakeboard", "nonholonomic_midpoint", marks=pytest.mark.slow),
         ("pendulum", "rk4"),
-        ("sleigh", "nonholonomic_midpoint"),
+        pytest.param("sleigh", "nonholonomic_midpoint", marks=pytest.mark.slow),
+        ("pendulum", "midpoint"),
     ],
 )
 def test_systems_in_pieces_have_the_bits_of_the_virtual_machine(cut_small, system, method):

@@ -36,7 +36,9 @@ from nh_control.multibody import Body, JointSpring, Multibody, Point, floating, 
 @dataclass(frozen=True)
 class Room:
     """A name, and a function from a number to a system (the same one each time), from 0 to `size`;
-    `methods` are the names of the integrators, each of which is tested on `each` systems.
+    `methods` are the names of the integrators, each of which is tested on `each` systems. If the
+    systems are `alike`, the methods take all of them, and a law is about all of them or none: no
+    other system has to be made to find that out.
     """
 
     name: str
@@ -44,15 +46,19 @@ class Room:
     size: int
     methods: tuple[str, ...]
     each: int = 3
+    alike: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "make", cache(self.make))
 
     def fitting(self, entry: Integrator) -> Iterator[Subject]:
-        """The systems that an integrator takes, from another one on for every method."""
-        first = crc32(entry.name.encode())
-        pool = (self.make((first + k) % self.size) for k in range(self.size))
-        return (subject for subject in pool if entry.takes(subject.system))
+        """The systems that an integrator takes, in the order of `at`."""
+        pool = (self.at(entry, k) for k in range(self.size))
+        return (subject for subject in pool if self.alike or entry.takes(subject.system))
+
+    def at(self, entry: Integrator, number: int) -> Subject:
+        """The system of this number, counted from another one on for every method."""
+        return self.make((crc32(entry.name.encode()) + number) % self.size)
 
 
 ROOMS: dict[str, Room] = {}
@@ -65,6 +71,8 @@ def register(room: Room) -> None:
 
 @lru_cache(maxsize=4)
 def _case(room: str, entry: Integrator, number: int) -> Case | None:
+    if ROOMS[room].alike:
+        return Case(ROOMS[room].at(entry, number), entry, number)
     subject = next(islice(ROOMS[room].fitting(entry), number, None), None)
     return subject and Case(subject, entry, number)
 
@@ -76,7 +84,7 @@ def case_of(room: str, entry: Integrator, number: int, law: Law | None = None) -
     case = _case(room, entry, number)
     if case is None or law is None or law.applies(case):
         return case
-    if not law.knows(case):
+    if not law.knows(case) or ROOMS[room].alike:
         return None
     others = (Case(subject, entry, number) for subject in ROOMS[room].fitting(entry))
     return next(filter(law.applies, others), None)
@@ -195,8 +203,8 @@ def loops(k: int) -> Tree:
                 return tree
 
 
-register(Room("trees", lambda k: Tree(k, 1 + k % 4, scalar=k < 4), 24, ("midpoint",), 24))
-register(Room("loops", loops, 16, ("midpoint",), 16))
+register(Room("trees", lambda k: Tree(k, 1 + k % 4, scalar=k < 4), 24, ("midpoint",), 24, True))
+register(Room("loops", loops, 16, ("midpoint",), 16, True))
 
 
 class Wheeled(Tree):
@@ -236,7 +244,7 @@ def wheeled(k: int) -> Wheeled:
     raise ValueError(f"no tree for the number {k}")
 
 
-register(Room("wheels", wheeled, 16, ("nonholonomic_midpoint",), 16))
+register(Room("wheels", wheeled, 16, ("nonholonomic_midpoint",), 16, True))
 
 # --- contacts ------------------------------------------------------------------------------------
 
@@ -272,7 +280,7 @@ class Touching(OfBodies):
         return q, v
 
 
-register(Room("contacts", Touching, 6, ("midpoint",), 6))
+register(Room("contacts", Touching, 6, ("midpoint",), 6, True))
 
 # --- robots of URDF files ------------------------------------------------------------------------
 
@@ -302,5 +310,6 @@ register(
         ROBOTS,
         ("midpoint",),
         ROBOTS,
+        True,
     )
 )
