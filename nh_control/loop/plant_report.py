@@ -12,14 +12,12 @@ import numpy as np
 
 from nh_control.discrete.contact_forces import ContactForce
 from nh_control.geometry.spaces import Space
-from nh_control.loop.reports import Report
+from nh_control.loop.reports import TOGETHER, Report
 from nh_control.loop.simulation_loop import Mode, SimulationLoop
 from nh_control.mechanics import states
 from nh_control.scenarios import MonitoredOutput
 
 AWAIT_WARNING_S = 1.0
-TOGETHER = 50
-"""Number of steps that are evaluated together if that is faster."""
 
 
 class Monitor(Protocol):

@@ -123,6 +123,8 @@ class ReferenceSequence:
                 f"{self.dsys}: found no finite command for step {k}: the state "
                 f"{np.asarray(x).tolist()} is too far from the reference"
             )
+        if command.memory is None:
+            return command
         return replace(command, memory=moved(command.memory, leg.start))
 
     def begin(self, tracker: Tracker, guidance: Guidance | None = None) -> ReferenceLeg:

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+TOGETHER = 50
+"""Number of steps that reports evaluate together, where this is faster."""
+
 
 @dataclass(frozen=True)
 class Report:

@@ -307,6 +307,7 @@ class SimulationLoop:
                 self._inbox.serve(REPUBLISH_S)
             elif self.awaiting:
                 self._await_command()
+                served += 1
             elif (remaining_s := self.pacer.remaining_s()) > 0:
                 self._inbox.serve(remaining_s)
             elif served < most and self._inbox.serve(0.0):

@@ -12,7 +12,7 @@ from nh_control.control import Command
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.loop.error_bounds import ErrorBounds
 from nh_control.loop.reference_sequence import ReferenceLeg
-from nh_control.loop.reports import Refusal, Report
+from nh_control.loop.reports import TOGETHER, Refusal, Report
 from nh_control.scenarios import Scenario
 from nh_control.scenarios.error_metrics import error_parts
 
@@ -45,7 +45,7 @@ class TrackerReport:
         self._since, self._busy_s, self._slowest_s = time.monotonic(), 0.0, 0.0
         self._answers, self._refused, self._goal, self._clipped = 0, 0, "", 0
         self._ages_s: list[float] = []
-        self._largest = 0.0
+        self._largest, self._errors = 0.0, list[np.ndarray]()
 
     def accept_goal(self) -> None:
         """Note that a goal or trajectory is followed."""
@@ -88,13 +88,21 @@ class TrackerReport:
         self._step, self._error, self._approximated = step, command.error, approximated
         # errors have no meaning after a final state that is not held
         if not self._is_over:
-            self._largest = max(self._largest, float(self._bounds.size(command.error)))
+            self._errors.append(command.error)
+            if len(self._errors) == TOGETHER:
+                self._evaluate()
         self._parts = x, target
         self.last = target, command
         if command.saturated.any():
             self._saturated += 1
             self._clipped += 1
             self._limited += command.saturated
+
+    def _evaluate(self) -> None:
+        """Update the largest error since the last report."""
+        if self._errors:
+            sizes, self._errors = self._bounds.size(np.array(self._errors)), []
+            self._largest = max(self._largest, float(sizes.max()))
 
     @property
     def state(self) -> np.ndarray | None:
@@ -113,6 +121,7 @@ class TrackerReport:
 
     def make(self) -> Report:
         """Return a report on the time since the last report."""
+        self._evaluate()
         elapsed = time.monotonic() - self._since
         values = {
             "step": self._step,

@@ -160,7 +160,11 @@ def bare(role: str) -> None:
     try:
         if what == "ask":
             ping = [("ping", conversions.command_message(SCENARIO.model().inputs))]
-            Asking(node, inbox, ping if load == "ping" else [p for c in shown for p in c.outgoing])
+            Asking(
+                node,
+                inbox,
+                ping if load == "ping" else [(p, t.message) for c in shown for p, t in c.outgoing],
+            )
         else:
             answer(node, inbox, None if load == "ping" else shown)
         inbox.run()

@@ -52,15 +52,19 @@ def test_the_bytes_of_all_states_are_those_of_the_messages(name, velocities):
     dsys, rng = scenario.model(), np.random.default_rng(0)
     space = dsys.system.space
     for codec in codecs(scenario, dsys, velocities, prefix="robot1/"):
-        templates = [Template(message) for _, message in codec.outgoing]
-        readers = [Template(copy.deepcopy(message)) for _, message in codec.outgoing]
+        templates = [template for _, template in codec.outgoing]
+        readers = [Template(copy.deepcopy(template.message)) for template in templates]
         for stamp in STAMPS:
-            codec.write(space.retract(space.origin, rng.normal(size=space.nv)).tolist(),
-                        rng.normal(size=space.nw).tolist())  # fmt: skip
-            for template, reader in zip(templates, readers):
+            q = space.retract(space.origin, rng.normal(size=space.nv)).tolist()
+            v = rng.normal(size=space.nw).tolist()
+            codec.write(q, v)
+            fields = codec.shown(q, v)
+            rows = [codec.numbers(fields), *codec.odometry_numbers(fields)]
+            for template, reader, numbers in zip(templates, readers, rows):
                 message = template.message
                 conversions.set_time(message.header.stamp, stamp)
                 data = template.encode()
+                assert template.stamped(stamp, numbers) == data
                 assert deserialize_message(data, type(message)) == message
                 assert template.fits(serialize_message(message))
                 assert header_stamp(data) == stamp and reader.fits(data)
@@ -122,6 +126,8 @@ def test_what_has_no_template_is_refused(monkeypatch):
         with pytest.raises(TypeError, match="expected fields of double"):
             Template(message)
     template = Template(joints())
+    with pytest.raises(struct.error, match="expected 9 numbers, got 8"):
+        template.stamped(0, [0.0] * 8)
     template.message.effort.append(1.0)
     with pytest.raises(struct.error):  # a length that changes
         template.encode()

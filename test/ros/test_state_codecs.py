@@ -20,7 +20,8 @@ from transforms3d.quaternions import quat2mat
 from nh_control import scenarios
 from nh_control.loop.reports import Refusal
 from nh_control.loop.wire_format import MessageStates
-from nh_control.ros.messages import conversions
+from nh_control.ros.messages import conversions, state_reader
+from nh_control.ros.messages.cdr import deserialized
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.ros.messages.state_codecs import codecs
 from nh_control.ros.messages.state_publisher import transform_broadcaster
@@ -300,6 +301,22 @@ def test_states_of_which_every_part_is_another_s_are_read_as_well(heard):
     assert heard.q == pytest.approx([0.7, 0.3, 0.4, 0.4, 0.4])
 
 
+def test_states_of_another_layout_are_read_by_rclpy_once(heard, monkeypatch):
+    """Joint states with efforts, as the plant publishes them."""
+    read = []
+    monkeypatch.setattr(
+        state_reader, "deserialized", lambda *args: read.append(args) or deserialized(*args)
+    )
+    joints, _ = codecs(BOARD, model_of("snakeboard"), efforts=True)
+    for sec, value in ((1, 0.1), (2, 0.2), (3, 0.3)):
+        q, efforts = [value] * 5, [9.0] * len(joints.names)
+        data = joints.template.stamped(sec * 10**9, joints.numbers(joints.shown(q, q), efforts))
+        heard.desk.give("joint_states", data)
+        heard.body(sec, value)
+        assert heard.q == pytest.approx(q) and heard.v[0] == value
+    assert len(read) == 1 and heard.received == [1, 2, 3]
+
+
 def test_the_first_body_is_placed():
     (q, _), pose = motion(), Pose()
     quads().place(q, pose)
@@ -318,7 +335,8 @@ def test_bodies_become_transforms_where_tf_is_installed(monkeypatch):
     broadcast, (publisher,) = transform_broadcaster(None, codec.odometry)
     assert publisher == "the publisher"  # late subscribers of TF alone are looked for, too
     codec.write(q, v)
-    broadcast()
+    broadcast(3 * 10**9 + 7, codec.odometry_numbers(codec.shown(q, v)))
+    assert {(t.header.stamp.sec, t.header.stamp.nanosec) for t in sent} == {(3, 7)}
     frames = [(t.header.frame_id, t.child_frame_id) for t in sent]
     assert frames == [("odom", "payload"), ("odom", "quad1"), ("odom", "quad2")]
     for transform, truth in zip(sent, codec.message.transforms):
@@ -329,9 +347,9 @@ def test_without_tf_one_line_says_so(monkeypatch):
     lines = []
     monkeypatch.setitem(sys.modules, "tf2_ros", None)
     node = types.SimpleNamespace(get_logger=lambda: types.SimpleNamespace(info=lines.append))
-    transform_broadcaster(node, BODY.odometry)[0]()
+    transform_broadcaster(node, BODY.odometry)[0](0, [])
     assert len(lines) == 1 and "install tf2_ros" in lines[0]
-    transform_broadcaster(node, ())[0]()
+    transform_broadcaster(node, ())[0](0, [])
     assert len(lines) == 1
 
 

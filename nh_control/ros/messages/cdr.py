@@ -2,7 +2,8 @@
 
 rclpy takes 10 to 110 us to convert such a message to bytes or back. Between steps, only times and
 numbers change, while names, frames and lengths stay the same. Therefore a `Template` lets rclpy
-serialize the message once, and then writes and reads the numbers at their positions.
+serialize the message once, and then writes and reads the numbers at their positions. The numbers
+of a state go from its codec to the bytes without being stored in the message.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import struct
 from array import array
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 from rclpy.impl.implementation_singleton import rclpy_implementation
@@ -46,6 +48,10 @@ class Template:
         self.message = message
         layout = _Layout(message)
         self._runs = layout.runs
+        # the runs after the stamp, with their parts of all numbers after it
+        ends = [0, *accumulate(run.count for run in layout.runs[1:])]
+        self._parts = list(zip(layout.runs[1:], map(slice, ends, ends[1:])))
+        self._count = ends[-1]
         self._bytes, mask = bytearray(HEADER + layout.end), bytearray(HEADER + layout.end)
         serialized = serialize_message(message)
         # other middlewares may use another encoding or alignment
@@ -65,6 +71,23 @@ class Template:
         for run in self._runs:
             run.format.pack_into(self._bytes, run.start, *run.get())
         return bytes(self._bytes)
+
+    def stamped(self, stamp_ns: int, numbers: Sequence[float] = ()) -> bytes:
+        """The bytes with a stamp (ns), with which the message must begin, and all `numbers` after
+        it, in the order of the fields. Does not change the message. Raises struct.error for
+        another count of numbers.
+        """
+        if len(numbers) != self._count:
+            raise struct.error(f"expected {self._count} numbers, got {len(numbers)}")
+        _STAMP.pack_into(self._bytes, HEADER, *divmod(stamp_ns, NANOSECONDS))
+        for run, part in self._parts:
+            run.format.pack_into(self._bytes, run.start, *numbers[part])
+        return bytes(self._bytes)
+
+    def write(self, numbers: Sequence[float]) -> None:
+        """Write all `numbers` after the stamp into the message, in the order of the fields."""
+        for run, part in self._parts:
+            run.set(numbers[part])
 
     def fits(self, data: bytes) -> bool:
         """Whether the bytes equal those of this message, apart from its numbers, its padding and
@@ -118,6 +141,11 @@ class _Scalars:
         self._names.append(name)
 
     @property
+    def count(self) -> int:
+        """The number of fields."""
+        return len(self._names)
+
+    @property
     def end(self) -> int:
         """The position after the last field."""
         return self.start + struct.calcsize("=" + self._letters)
@@ -142,7 +170,8 @@ class _Doubles:
 
     def __init__(self, start: int, owner: Any, name: str):
         self.start, self._owner, self._name = start, owner, name
-        self.format = struct.Struct(f"={len(self.get())}d")
+        self.count = len(self.get())
+        self.format = struct.Struct(f"={self.count}d")
 
     def get(self) -> Sequence[float]:
         """The numbers in the sequence."""

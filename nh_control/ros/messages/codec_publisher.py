@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 
-from nh_control.ros.messages import conversions
-from nh_control.ros.messages.cdr import Template
 from nh_control.ros.messages.state_codecs import Codec
 from nh_control.ros.runtime.subscribers import LateSubscribers
 
@@ -20,7 +19,6 @@ class CodecPublisher:
 
     def __init__(self, node: Node, codecs: Sequence[Codec], prefix: str, unsent: int):
         self._codecs = codecs
-        self._templates = [Template(codec.message) for codec in codecs]
         self.publishers: list[Publisher] = [
             node.create_publisher(codec.message_type, prefix + codec.topic, unsent)
             for codec in codecs
@@ -40,7 +38,6 @@ class CodecPublisher:
         efforts: Sequence[float] = (),
     ) -> None:
         """Publish configuration q (nq), velocity v (nw) and joint efforts with a stamp in ns."""
-        for codec, template, publisher in zip(self._codecs, self._templates, self.publishers):
-            codec.write(q, v, efforts)
-            conversions.set_time(codec.message.header.stamp, stamp)
-            publisher.publish(template.encode())
+        for codec, publisher in zip(self._codecs, self.publishers):
+            fields: Any = codec.shown(q, v)
+            publisher.publish(codec.template.stamped(stamp, codec.numbers(fields, efforts)))

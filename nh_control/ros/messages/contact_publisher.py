@@ -51,7 +51,7 @@ class ContactPublisher(ContactMonitor):
         """Publish the forces from the plant's last step, once."""
         plant, message = self._plant, self._message
         # a repeated state has the same forces
-        if plant.step == self._step:
+        if plant.step == self._step or plant.dsys.method.contacts is None:
             return
         self._step, contacts = plant.step, plant.contacts
         self.observe(contacts)

@@ -59,14 +59,25 @@ def set_wxyz(message: Quaternion, values: Sequence[float]) -> None:
     message.w, message.x, message.y, message.z = values
 
 
+def xyzw(wxyz: Sequence[float]) -> tuple[float, float, float, float]:
+    """Quaternion (4) in the order of the fields of a message, from one ordered wxyz."""
+    w, x, y, z = wxyz
+    return x, y, z, w
+
+
 def unit_wxyz(message: Quaternion, what: str) -> np.ndarray:
     """Unit quaternion (4) from a message, ordered wxyz (see `unit`)."""
     return unit(wxyz(message), what)
 
 
 def unit(wxyz: Vector, what: str) -> np.ndarray:
-    """Normalize a quaternion (4). Raises ConversionError if its norm differs from 1 by more than
-    UNIT. The message names `what` the quaternion orients.
+    """Normalize a quaternion (4). Raises ConversionError as `require_unit` does."""
+    return np.asarray(wxyz) / require_unit(wxyz, what)
+
+
+def require_unit(wxyz: Vector, what: str) -> float:
+    """The norm of a quaternion (4). Raises ConversionError if it differs from 1 by more than UNIT.
+    The message names `what` the quaternion orients.
     """
     # the comparison is also false if the norm is NaN
     norm = math.hypot(*wxyz)
@@ -75,7 +86,7 @@ def unit(wxyz: Vector, what: str) -> np.ndarray:
             Refusal.ORIENTATION,
             f"orientation of {what} is not a unit quaternion; its norm is {norm:.3g}",
         )
-    return np.asarray(wxyz) / norm
+    return norm
 
 
 def command_message(inputs: Sequence[str]) -> JointState:

@@ -87,8 +87,11 @@ class Entities:
             target = codec.message.transforms[i]
             position = conversions.xyz(message.pose.pose.position)
             conversions.set_xyz(target.translation, position.tolist())
-            target.rotation = message.pose.pose.orientation
-            codec.message.twist[i] = message.twist.twist
+            orientation = conversions.wxyz(message.pose.pose.orientation)
+            conversions.set_wxyz(target.rotation, orientation.tolist())
+            twist_of_body, rates = codec.message.twist[i], message.twist.twist
+            conversions.set_xyz(twist_of_body.linear, conversions.xyz(rates.linear).tolist())
+            conversions.set_xyz(twist_of_body.angular, conversions.xyz(rates.angular).tolist())
         q, v = self._dsys.configuration(x).tolist(), self._dsys.velocity(x).tolist()
         codec.read(codec.message, q, v)
         return self._dsys.state(q, v)

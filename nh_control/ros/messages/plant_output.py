@@ -4,6 +4,8 @@ diagnostics.
 
 from __future__ import annotations
 
+from functools import partial
+
 from rclpy.node import Node
 
 from nh_control.loop.clocks import NANOSECONDS
@@ -91,7 +93,7 @@ class PlantOutput:
         """
         plant, measured_step = self._plant, self._plant.measured_step
         q, v, now = plant.configuration, plant.velocity, self._stamp(plant.step)
-        efforts = self._efforts(q, v, plant.inputs)
+        efforts = partial(self._efforts, q, v, plant.inputs)
         # if plant.step == self._shown, publish the state again for late subscribers
         if plant.step in (measured_step, self._shown):
             measured_q, measured_v = plant.measured
@@ -105,7 +107,7 @@ class PlantOutput:
         self._sensors.publish()
         self._motors.publish()
         if self._truth.has_subscribers:
-            self._truth.publish(q.tolist(), v.tolist(), now, efforts)
+            self._truth.publish(q.tolist(), v.tolist(), now, efforts())
         self._monitor.observe(plant.step, q, v, plant.forces, plant.external)
         self._rotations.observe(v)
         self._contacts.publish()

@@ -181,6 +181,7 @@ class SimulationInterface:
                 self._patient = False
                 self._node.get_logger().warning(trouble)
             time.sleep(1e-3)
+        self._output.count_subscribers()
 
     def _missing(self) -> str:
         """The subscribers that do not receive the commands, or "" if all do."""

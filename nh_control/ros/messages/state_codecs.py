@@ -2,7 +2,8 @@
 The codecs of `wire_format` convert configurations and velocities to fields and back. The classes
 here copy the fields to and from messages, and refuse unusable messages.
 
-Messages are created only once, because they are published thousands of times per second.
+Messages are published thousands of times per second. Therefore the numbers of a state are written
+directly into the bytes of a template.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from array import array
 from collections.abc import Mapping, MutableSequence, Sequence
 from typing import Any, TypeAlias
 
-from geometry_msgs.msg import Point, Pose, Quaternion, Transform, Twist, Vector3
+from geometry_msgs.msg import Pose, Transform, Twist
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import JointState, MultiDOFJointState
 
@@ -32,11 +33,14 @@ from nh_control.loop.wire_format import (
 )
 from nh_control.numerics.expressions import Vector
 from nh_control.ros.messages import conversions
+from nh_control.ros.messages.cdr import Template
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.runs.topics import odometry_of
 from nh_control.scenarios import Scenario
 
 Numbers: TypeAlias = MutableSequence[float]
+NO_TWIST = (0.0,) * 6
+"""The numbers of a twist that is not measured."""
 
 
 def codecs(
@@ -79,12 +83,13 @@ class JointCodec:
             velocity=zeros[:] if velocities else array("d"),
             effort=zeros[:] if efforts else array("d"),
         )
-        self.outgoing: Sequence[tuple[str, Any]] = ((self.topic, self.message),)
+        self.template = Template(self.message)
+        self.outgoing: Sequence[tuple[str, Template]] = ((self.topic, self.template),)
         self.odometry: Sequence[Odometry] = ()
 
-    def write(self, q: Vector, v: Vector, efforts: Sequence[float] = ()) -> None:
-        """Write configuration q (nq), velocity v (nw) and joint efforts."""
-        self.write_fields(self.shown(q, v), efforts)
+    def write(self, q: Vector, v: Vector) -> None:
+        """Write configuration q (nq) and velocity v (nw) into `message`."""
+        self.template.write(self.numbers(self.shown(q, v)))
 
     def shown(self, q: Vector, v: Vector) -> dict[str, JointFields]:
         """The message fields at configuration q (nq) and velocity v (nw)."""
@@ -94,20 +99,22 @@ class JointCodec:
         # NaN marks velocities that encoders do not measure
         return {name: JointFields(joint.position, math.nan) for name, joint in fields.items()}
 
-    def write_fields(
+    def numbers(
         self, fields: Mapping[str, JointFields], efforts: Sequence[float] = ()
-    ) -> None:
-        """Write the fields and the joint efforts into `message`."""
-        positions, velocities = self.message.position, self.message.velocity
-        for i, effort in enumerate(efforts):
-            self.message.effort[i] = effort
-        for i, joint in enumerate(fields.values()):
-            positions[i] = joint.position
-            if velocities:
-                velocities[i] = joint.velocity
+    ) -> list[float]:
+        """The numbers in `message` for these fields and joint efforts. Missing efforts are
+        zero.
+        """
+        numbers = [joint.position for joint in fields.values()]
+        if self.message.velocity:
+            numbers += [joint.velocity for joint in fields.values()]
+        if self.message.effort:
+            numbers += efforts or [0.0] * len(self.names)
+        return numbers
 
-    def write_odometry(self, fields: Mapping[str, JointFields]) -> None:
-        """Do nothing, because joints have no odometry."""
+    def odometry_numbers(self, fields: Mapping[str, JointFields]) -> list[list[float]]:
+        """An empty list, because joints have no odometry."""
+        return []
 
     def fields(self, message: JointState) -> dict[str, JointFields]:
         """The fields of a message. Raises ConversionError unless every joint has a position, and
@@ -162,12 +169,14 @@ class BodyCodec:
             if not velocities:
                 # -1 marks a twist that is not measured
                 message.twist.covariance[0] = UNKNOWN
+        self.odometry_templates = [Template(message) for message in self.odometry]
 
-    def write(self, q: Vector, v: Vector, efforts: Sequence[float] = ()) -> None:
-        """Write configuration q (nq) and velocity v (nw)."""
-        fields = self.shown(q, v)
-        self.write_odometry(fields)
-        self.write_fields(fields)
+    def write(self, q: Vector, v: Vector) -> None:
+        """Write configuration q (nq) and velocity v (nw) into the messages."""
+        for template, numbers in zip(
+            self.odometry_templates, self.odometry_numbers(self.shown(q, v))
+        ):
+            template.write(numbers)
 
     def shown(self, q: Vector, v: Vector) -> dict[str, BodyFields]:
         """The message fields at configuration q (nq) and velocity v (nw)."""
@@ -182,20 +191,15 @@ class BodyCodec:
         """Write the pose of the first body at configuration q (nq)."""
         # velocities do not matter for a pose
         first, *_ = self._codec.fields(q, self._codec.rest).values()
-        _write_pose(first, pose.position, pose.orientation)
+        conversions.set_xyz(pose.position, first.position)
+        conversions.set_wxyz(pose.orientation, first.quaternion_wxyz)
 
-    def write_fields(
-        self, fields: Mapping[str, BodyFields], efforts: Sequence[float] = ()
-    ) -> None:
-        """Write the fields into the messages."""
-        self.write_odometry(fields)
-
-    def write_odometry(self, fields: Mapping[str, BodyFields]) -> None:
-        """Write the fields into `odometry`."""
-        for body, message in zip(fields.values(), self.odometry):
-            _write_pose(body, message.pose.pose.position, message.pose.pose.orientation)
-            if self._velocities:
-                _write_twist(body, message.twist.twist)
+    def odometry_numbers(self, fields: Mapping[str, BodyFields]) -> list[list[float]]:
+        """The numbers in each message of `odometry` for these fields. Unknown rates are zero."""
+        return [
+            [*_pose(body), *(_twist(body) if self._velocities else NO_TWIST)]
+            for body in fields.values()
+        ]
 
 
 class PlanarCodec(BodyCodec):
@@ -205,8 +209,15 @@ class PlanarCodec(BodyCodec):
 
     def __init__(self, codec: OdometryCodec, velocities: bool = True, prefix: str = ""):
         super().__init__(codec, velocities, prefix)
-        (self.message,) = self.odometry
-        self.outgoing: Sequence[tuple[str, Any]] = ((self.topic, self.message),)
+        (self.message,), (self.template,) = self.odometry, self.odometry_templates
+        self.outgoing: Sequence[tuple[str, Template]] = ((self.topic, self.template),)
+
+    def numbers(
+        self, fields: Mapping[str, BodyFields], efforts: Sequence[float] = ()
+    ) -> list[float]:
+        """The numbers in `message` for these fields."""
+        (numbers,) = self.odometry_numbers(fields)
+        return numbers
 
     def read(self, message: Odometry, q: Numbers, v: Numbers) -> bool:
         """Read into q (nq) and v (nw) as the codec does. Rates that are NaN are unknown. Raises
@@ -244,19 +255,23 @@ class SpatialCodec(BodyCodec):
             twist=[Twist() for _ in self.names if velocities],
         )
         self.parent = self.message.header.frame_id = prefix + codec.parents[0]
-        self.outgoing: Sequence[tuple[str, Any]] = (
-            (self.topic, self.message),
-            *((odometry_of(name), message) for name, message in zip(self.names, self.odometry)),
-        )
+        self.template = Template(self.message)
+        odometry = zip(map(odometry_of, self.names), self.odometry_templates)
+        self.outgoing: Sequence[tuple[str, Template]] = ((self.topic, self.template), *odometry)
 
-    def write_fields(
+    def write(self, q: Vector, v: Vector) -> None:
+        """Write configuration q (nq) and velocity v (nw) into the messages."""
+        super().write(q, v)
+        self.template.write(self.numbers(self.shown(q, v)))
+
+    def numbers(
         self, fields: Mapping[str, BodyFields], efforts: Sequence[float] = ()
-    ) -> None:
-        """Write the fields into `message`, but not into `odometry`."""
-        for body, transform in zip(fields.values(), self.message.transforms):
-            _write_pose(body, transform.translation, transform.rotation)
-        for body, twist in zip(fields.values(), self.message.twist):
-            _write_twist(body, twist)
+    ) -> list[float]:
+        """The numbers in `message` for these fields."""
+        numbers = [number for body in fields.values() for number in _pose(body)]
+        if self._velocities:
+            numbers += [number for body in fields.values() for number in _twist(body)]
+        return numbers
 
     def read(self, message: MultiDOFJointState, q: Numbers, v: Numbers) -> bool:
         """Read into q (nq) and v (nw) as the codec does. The signs of quaternions may differ.
@@ -293,8 +308,7 @@ class SpatialCodec(BodyCodec):
                     Refusal.NOT_FINITE,
                     f"multi-dof joint state with a value of {name} that is not finite",
                 )
-            # this is only a check, because the codec reads the quaternion
-            conversions.unit(wxyz, name)
+            conversions.require_unit(wxyz, name)
         try:
             return self._codec.read(fields, q, v)
         except ValueError as error:
@@ -302,9 +316,10 @@ class SpatialCodec(BodyCodec):
 
 
 Codec: TypeAlias = JointCodec | PlanarCodec | SpatialCodec
-"""A part of the state, in messages of `message_type` on `topic`. `write` fills `message`, and
-`write_fields` does the same with the fields from `shown`. `outgoing` contains pairs of topics and
-messages that `write` fills. `odometry` contains the messages with poses.
+"""A part of the state, in messages of `message_type` on `topic`. `outgoing` contains pairs of
+topics and templates of the messages, first that of `template`, then those of the `odometry`, which
+has the poses. `numbers` and `odometry_numbers` are the numbers in these messages for the fields
+from `shown`, without the stamp; `write` writes them into the messages.
 """
 
 
@@ -317,11 +332,11 @@ def _require(names: Sequence[str], fields: Mapping[str, object], what: str) -> N
         )
 
 
-def _write_pose(fields: BodyFields, position: Point | Vector3, orientation: Quaternion) -> None:
-    conversions.set_xyz(position, fields.position)
-    conversions.set_wxyz(orientation, fields.quaternion_wxyz)
+def _pose(body: BodyFields) -> tuple[float, ...]:
+    """The numbers of a pose or transform."""
+    return *body.position, *conversions.xyzw(body.quaternion_wxyz)
 
 
-def _write_twist(fields: BodyFields, twist: Twist) -> None:
-    conversions.set_xyz(twist.linear, fields.linear_velocity)
-    conversions.set_xyz(twist.angular, fields.angular_velocity)
+def _twist(body: BodyFields) -> tuple[float, ...]:
+    """The numbers of a twist."""
+    return *body.linear_velocity, *body.angular_velocity

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import time
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
@@ -41,35 +40,29 @@ class StatePublisher:
     """
 
     def __init__(self, node: Node, codecs: Sequence[Codec], clock: str = "/clock"):
-        self._node, self._clock, self._codecs = node, Clock(), codecs
+        self._node, self._codecs = node, codecs
         # the clock comes first, so that subscribers know the time of the state
-        times = [(clock, self._clock)] if clock else []
-        states = [pair for codec in self._codecs for pair in codec.outgoing]
-        outgoing = [*times, *states]
-        self._publishers = [
-            (node.create_publisher(type(message), topic, UNSENT), Template(message))
-            for topic, message in outgoing
+        self._times = [_Sender(node, clock, Template(Clock()))] if clock else []
+        groups = [
+            [_Sender(node, topic, template) for topic, template in codec.outgoing]
+            for codec in codecs
         ]
-        self._times = self._publishers[: len(times)]
-        # the publishers of the states themselves, in the order of the codecs
-        by_topic = {publisher.topic_name: publisher for publisher, _ in self._publishers}
-        self._states = [by_topic[node.resolve_topic_name(codec.topic)] for codec in codecs]
-        others = [*(publisher for publisher, _ in self._times), *self._states]
-        self._are_odometry = [publisher not in others for publisher, _ in self._publishers]
-        self._stamps = [message.header.stamp for _, message in states]
-        self._topics = {node.resolve_topic_name(codec.topic) for codec in self._codecs}
+        self._senders = [*self._times, *(sender for group in groups for sender in group)]
+        # the message with the state itself comes first in each group, before its odometry
+        self._groups = [
+            (codec, state, odometry) for codec, (state, *odometry) in zip(codecs, groups)
+        ]
+        self._topics = {state.publisher.topic_name for _, state, _ in self._groups}
         self._complete_at: float | None = None
         self._broadcast, tf = transform_broadcaster(
-            node, [message for codec in self._codecs for message in codec.odometry]
+            node, [message for codec in codecs for message in codec.odometry]
         )
-        publishers = [publisher for publisher, _ in self._publishers]
-        self._late_subscribers = LateSubscribers([*publishers, *tf])
+        self._late_subscribers = LateSubscribers([*(s.publisher for s in self._senders), *tf])
 
     def publish_time(self, stamp: int) -> None:
         """Publish only the clock, in ns."""
-        conversions.set_time(self._clock.clock, stamp)
-        for publisher, template in self._times:
-            publisher.publish(template.encode())
+        for time_ in self._times:
+            time_.send(stamp)
 
     def publish(
         self,
@@ -77,34 +70,35 @@ class StatePublisher:
         v: Sequence[float],
         stamp: int,
         now: int,
-        efforts: Sequence[float] = (),
+        efforts: Callable[[], Sequence[float]] = tuple,
     ) -> None:
-        """Publish configuration q (nq), velocity v (nw) and joint efforts if there are
+        """Publish configuration q (nq), velocity v (nw) and joint `efforts()` if there are
         subscribers. The stamp and the clock's time `now` are in ns. Subscribers in this process
         receive the stamp and the fields of each codec.
         """
-        conversions.set_time(self._clock.clock, now)
         shown: list[Any] = [codec.shown(q, v) for codec in self._codecs]
         # the last counts are those of TF, and subscribers in this process need no messages
         counts = self._late_subscribers.recent()
-        heard = [n - local_count(publisher) for n, (publisher, _) in zip(counts, self._publishers)]
-        placed = any(counts[len(self._publishers) :])
-        if placed or any(heard):
-            for message_stamp in self._stamps:
-                conversions.set_time(message_stamp, stamp)
-            # odometry is only written if TF or a subscriber needs it
-            odometry = placed or any(map(operator.mul, heard, self._are_odometry))
-            for codec, fields in zip(self._codecs, shown):
-                codec.write_fields(fields, efforts)
-                if odometry:
-                    codec.write_odometry(fields)
-        for (publisher, template), subscribers in zip(self._publishers, heard):
-            if subscribers:
-                publisher.publish(template.encode())
+        for sender, count in zip(self._senders, counts):
+            sender.heard = count > local_count(sender.publisher)
+        placed, rows = any(counts[len(self._senders) :]), list[list[float]]()
+        for time_ in self._times:
+            if time_.heard:
+                time_.send(now)
+        for (codec, state, odometry), fields in zip(self._groups, shown):
+            if state.heard:
+                state.send(stamp, codec.numbers(fields, efforts()))
+            # the numbers of odometry are only needed by TF and by its own subscribers
+            if placed or any(sender.heard for sender in odometry):
+                numbers = codec.odometry_numbers(fields)
+                for sender, row in zip(odometry, numbers):
+                    if sender.heard:
+                        sender.send(stamp, row)
+                rows += numbers
         if placed:
-            self._broadcast()
-        for publisher, fields in zip(self._states, shown):
-            hand_over(publisher, (stamp, fields))
+            self._broadcast(stamp, rows)
+        for (_, state, _), fields in zip(self._groups, shown):
+            hand_over(state.publisher, (stamp, fields))
 
     def missing(self, names: Iterable[str], others: Iterable[Publisher] = ()) -> str:
         """The reason why the nodes `names` do not receive all state messages yet, or why a known
@@ -116,7 +110,7 @@ class StatePublisher:
             return ""
         complete_at, self._complete_at = self._complete_at, None
         # all known subscriptions must be matched before the run
-        for publisher in (*others, *(publisher for publisher, _ in self._publishers)):
+        for publisher in (*others, *(sender.publisher for sender in self._senders)):
             heard_by = matched_subscribers(self._node, publisher)
             if heard_by is None:
                 return (
@@ -144,6 +138,7 @@ class CommandLatency:
 
     def __init__(self, node: Node):
         self._publisher = node.create_publisher(Float64, "command_latency", UNSENT)
+        self._subscribers = LateSubscribers([self._publisher])
         self._step, self._since = -1, 0.0
         self._recent: list[float] = []
 
@@ -158,7 +153,7 @@ class CommandLatency:
         if self._since and validator.answers(self._step):
             elapsed, self._since = time.perf_counter() - self._since, 0.0
             self._recent.append(elapsed)
-            if self._publisher.get_subscription_count():
+            if any(self._subscribers.recent()):
                 self._publisher.publish(Float64(data=elapsed))
 
     def report(self) -> tuple[dict[str, float], str]:
@@ -172,28 +167,46 @@ class CommandLatency:
         return {name: 1e6 * value for name, value in chosen.items()}, ""
 
 
+class _Sender:
+    """A publisher of a template's messages, and whether they are `heard` in other processes."""
+
+    def __init__(self, node: Node, topic: str, template: Template):
+        self.publisher = node.create_publisher(type(template.message), topic, UNSENT)
+        self._template, self.heard = template, False
+
+    def send(self, stamp: int, numbers: Sequence[float] = ()) -> None:
+        """Publish the message with a stamp (ns) and these numbers."""
+        self.publisher.publish(self._template.stamped(stamp, numbers))
+
+
+Broadcast = Callable[[int, Sequence[Sequence[float]]], None]
+"""Broadcasts transforms with a stamp (ns), from the numbers in each body's odometry."""
+
+
 def transform_broadcaster(
     node: Node, bodies: Sequence[Odometry]
-) -> tuple[Callable[[], None], Sequence[Publisher]]:
-    """Return a function that broadcasts the current poses of bodies as transforms, and its
-    publisher. The function does nothing if there are no bodies or if tf2_ros is missing, which is
-    logged once.
+) -> tuple[Broadcast, Sequence[Publisher]]:
+    """Return a function that broadcasts the poses of bodies as transforms, and its publisher. The
+    function does nothing if there are no bodies or if tf2_ros is missing, which is logged once.
     """
+    nothing: tuple[Broadcast, Sequence[Publisher]] = (lambda stamp, rows: None), ()
     if not bodies:
-        return lambda: None, ()
+        return nothing
     tf = find_tf(node)
     if tf is None:
-        return lambda: None, ()
+        return nothing
     broadcaster = tf.TransformBroadcaster(node)
     transforms = [
         TransformStamped(header=body.header, child_frame_id=body.child_frame_id) for body in bodies
     ]
 
-    def broadcast() -> None:
-        for body, transform in zip(bodies, transforms):
-            position, translation = body.pose.pose.position, transform.transform.translation
-            translation.x, translation.y, translation.z = position.x, position.y, position.z
-            transform.transform.rotation = body.pose.pose.orientation
+    def broadcast(stamp: int, rows: Sequence[Sequence[float]]) -> None:
+        for row, message in zip(rows, transforms):
+            x, y, z, *orientation = row[:7]
+            to, turn = message.transform.translation, message.transform.rotation
+            to.x, to.y, to.z = x, y, z
+            turn.x, turn.y, turn.z, turn.w = orientation
+            conversions.set_time(message.header.stamp, stamp)
         broadcaster.sendTransform(transforms)
 
     return broadcast, (broadcaster.pub_tf,)

@@ -70,10 +70,12 @@ class StateReader:
     when all messages with its stamp have arrived. Messages with other stamps may arrive in
     between.
 
-    Messages from this package's plant remain bytes until they are read, so that a state that is
-    not read costs little. A `best_effort` reader may miss messages, and its plant handles no
-    acknowledgements. A plant in this process passes the fields of a state without messages. With
-    `at_once` this happens in the plant's thread, otherwise in the inbox's thread.
+    Messages with the layout of this package's plant remain bytes until they are read, so that a
+    state that is not read costs little. So do messages with the layout of the first message on
+    their topic that has another one, such as joint states with efforts. A `best_effort` reader
+    may miss messages, and its plant handles no acknowledgements. A plant in this process passes
+    the fields of a state without messages. With `at_once` this happens in the plant's thread,
+    otherwise in the inbox's thread.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class StateReader:
         self._codecs, self._listener = codecs, listener
         # make a copy, because decoding changes the template's message
         self._templates = [Template(deepcopy(codec.message)) for codec in codecs]
+        self._are_first = [True] * len(codecs)
         self._messages: list[Any] = [None] * len(codecs)
         self._begun: dict[int, list[Any]] = {}
         last, qos = len(codecs) - 1, quality("hardware" if best_effort else "simulation", queue)
@@ -110,7 +113,7 @@ class StateReader:
         return bool(self._begun)
 
     def _on_message(self, i: int, data: bytes) -> None:
-        # these are bytes from this package's plant, and only their stamp is read now
+        # only the stamp of bytes in a known layout is read now
         if self._templates[i].fits(data):
             self._add(i, data, header_stamp(data))
             return
@@ -119,6 +122,9 @@ class StateReader:
         except ConversionError as reason:
             self._listener.refused(reason.kind, str(reason))
             return
+        # publishers rarely change their layout, and a template takes longer than a message
+        if self._are_first[i]:
+            self._are_first[i], self._templates[i] = False, Template(deepcopy(message))
         self._add(i, message, conversions.nanoseconds(message.header.stamp))
 
     def _on_fields(self, i: int, content: tuple[int, Mapping[str, Any]]) -> None:

@@ -178,7 +178,10 @@ class TrackerOutput:
         self.report, self.restarted, self._sequence = report, restarted, sequence
         self.publisher = node.create_publisher(JointState, "joint_commands", UNSENT)
         self._command, self._efforts = conversions.command_message(sequence.dsys.inputs), efforts
-        self._template = Template(self._command)
+        self._template, self._subscribers = (
+            Template(self._command),
+            LateSubscribers([self.publisher]),
+        )
         self._target, self._state = TargetPublisher(node, codecs), ControllerState(node, sequence)
         self.has_sent = False
         """Whether a command has been sent since this was last set to False."""
@@ -195,13 +198,17 @@ class TrackerOutput:
                 self._efforts.publish(u)
         inside = local_count(self.publisher)
         # serialize the message only for subscribers in other processes
-        if not inside or self.publisher.get_subscription_count() > inside:
+        if not inside or self._subscribers.recent()[0] > inside:
             self.publisher.publish(self._template.encode())
         hand_over(self.publisher, conversions.read_command(self._command))
         self._target.publish(self._sequence, k, stamp)
         if self.report.last is not None:
             target, command = self.report.last
             self._state.publish(target, command, k, stamp)
+
+    def count_subscribers(self) -> None:
+        """Note the present subscribers to the commands."""
+        self._subscribers.count()
 
     def repeat_target(self) -> None:
         """Publish the last target to subscribers that do not have it."""

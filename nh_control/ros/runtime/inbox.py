@@ -207,15 +207,14 @@ class Inbox:
         """
         self._thread = get_ident()
         # messages that have arrived need no wait, which is the usual case in a fast loop
-        if self._handle():
+        if self._handle(self._awaited()):
             return True
         if timeout_s == 0.0:
             return False
         self._waits = True  # from now on, a request triggers the guard
-        if not self._requests:
-            self._wait(timeout_s)
+        ready = self._awaited() if self._requests else self._wait(timeout_s)
         self._waits = False
-        return self._handle()
+        return self._handle(ready)
 
     def lend(self, request: Callable[[], None]) -> None:
         """Call `request` in the caller's thread, if the inbox is open. Messages that have arrived
@@ -223,35 +222,45 @@ class Inbox:
         """
         with self.handling:
             if not self.closed:
-                self._handle_messages()
+                self._handle_messages(self._awaited())
                 self._carry_out(request)
                 self.lent()
 
-    def _handle(self) -> bool:
-        """Handle the messages and requests that have arrived. Returns whether there were any."""
+    def _awaited(self) -> list[_Subscription]:
+        """The subscriptions whose messages wake the thread."""
+        return [subscription for subscription in self._subscriptions if subscription.awaited()]
+
+    def _handle(self, ready: list[_Subscription]) -> bool:
+        """Handle the messages of the `ready` subscriptions and the requests that have arrived.
+        Returns whether there were any.
+        """
         with self.handling:
             # requests posted meanwhile must wait, so that each call handles a finite number
-            handled, requests = self._handle_messages(), len(self._requests)
+            handled, requests = self._handle_messages(ready), len(self._requests)
             for _ in range(requests):
                 self._carry_out(self._requests.popleft())
         return bool(handled or requests)
 
-    def _handle_messages(self) -> bool:
-        """Handle a message on each topic if an awaited message has arrived."""
-        taken = [
-            subscription.take(self.errors) if subscription.awaited() else None
-            for subscription in self._subscriptions
-        ]
-        if not any(taken):
+    def _handle_messages(self, ready: list[_Subscription]) -> bool:
+        """Handle a message on each topic if one of a `ready` subscription has arrived."""
+        taken = {
+            id(subscription): message
+            for subscription in ready
+            if (message := subscription.take(self.errors))
+        }
+        if not taken:
             return False
-        # an awaited message also brings those that do not wake the thread
-        for subscription, message in zip(self._subscriptions, taken):
-            if message := message or subscription.take(self.errors):
+        # an awaited message also brings those that do not wake the thread, and those that were
+        # sent before it, perhaps while this thread looked
+        for subscription in self._subscriptions:
+            if message := taken.get(id(subscription)) or subscription.take(self.errors):
                 subscription.handle_taken(message, self.errors)
         return True
 
-    def _wait(self, timeout_s: float | None) -> None:
-        """Wait for a message that is awaited, or for the guard condition."""
+    def _wait(self, timeout_s: float | None) -> list[_Subscription]:
+        """Wait for an awaited message or for the guard condition. Returns the subscriptions that
+        have messages.
+        """
         wait_set = self._wait_set
         if wait_set is None:
             context: Any = self._node.context.handle
@@ -259,11 +268,13 @@ class Inbox:
                 len(self._subscriptions), 1, 0, 0, 0, 0, context
             )
         wait_set.clear_entities()
-        for subscription in self._subscriptions:
-            if subscription.awaited():
-                wait_set.add_subscription(subscription.handle)
+        awaited = self._awaited()
+        for subscription in awaited:
+            wait_set.add_subscription(subscription.handle)
         wait_set.add_guard_condition(self._guard.handle)
         wait_set.wait(-1 if timeout_s is None else int(min(timeout_s, LONGEST_S) * 1e9))
+        ready = wait_set.get_ready_entities("subscription")
+        return [subscription for subscription in awaited if subscription.handle.pointer in ready]
 
     def _takes_locally(self, topic: str, local: Local) -> bool:
         """Connect `local` to a topic that stays in this process. Returns False for other
