@@ -66,7 +66,7 @@ def unit_wxyz(message: Quaternion, what: str) -> np.ndarray:
 
 def unit(wxyz: Vector, what: str) -> np.ndarray:
     """Normalize a quaternion (4). Raises ConversionError if its norm differs from 1 by more than
-    UNIT. The message names `what` the quaternion orients.
+    UNIT. `what` names the oriented object in this message.
     """
     # the comparison is also false if the norm is NaN
     norm = math.hypot(*wxyz)
