@@ -70,7 +70,7 @@ FUNCTIONS = {
     "row_slopes": "(x, u, w) -> (n_rows, n_y)",
     "row_curvature": "(x, u, w, lam) -> (n_y, n_y)",
     "end": "(x, goal) -> values that are to be 0 at the last node",
-    "end_derivatives": "(x, goal, nu) -> slope (n_end, n_dx), curvature with respect to dx",
+    "end_derivatives": "(x, goal, nu) -> slope (n_end, n_dx), curvature in dx",
 }
 """Functions of the problem."""
 STEPS = {

@@ -26,7 +26,7 @@ struct worker {
     struct function row_slopes; /* (x, u, w) -> (n_rows, n_y) */
     struct function row_curvature; /* (x, u, w, lam) -> (n_y, n_y) */
     struct function end; /* (x, goal) -> values that are to be 0 at the last node */
-    struct function end_derivatives; /* (x, goal, nu) -> slope (n_end, n_dx), curvature with respect to dx */
+    struct function end_derivatives; /* (x, goal, nu) -> slope (n_end, n_dx), curvature in dx */
 };
 
 struct horizon {
