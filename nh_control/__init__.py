@@ -27,7 +27,9 @@ def _home(line: str) -> tuple[str, str]:
 
 
 def _homes_of(file: str) -> dict[str, str]:
-    """Return the homes of the names that a file declares for type checkers in such lines."""
+    """Return the homes of all names that a file declares for type checkers in lines of this
+    form.
+    """
     with open(file, encoding="utf-8") as lines:
         return dict(
             _home(line)
@@ -72,7 +74,7 @@ def _on_demand(
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, _, attribute = homes[name].partition(":")
         value = getattr(import_module(f"{__name__}.{module}"), attribute or name)
-        # as an attribute of the module, the name is not looked up here again
+        # stored as an attribute, the name is not looked up here again
         setattr(sys.modules[package], name, value)
         return value
 

@@ -24,7 +24,7 @@ from nh_control.command.usage import (
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command. Returns the exit code, which is 1 if the reader of stdout has ended
+    """Run the command. Returns the exit code, which is 1 if the reader of stdout has exited
     (`| head`).
     """
     try:
@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
 def _reader_has_ended() -> bool:
     """Whether stdout is a pipe that nobody reads any more."""
     poll = select.poll()
-    poll.register(sys.stdout.fileno(), 0)  # errors and hang-ups are reported without a mask
+    poll.register(sys.stdout.fileno(), 0)  # errors and hang-ups are reported even with mask 0
     return bool(poll.poll(0))
 
 

@@ -111,7 +111,7 @@ class FlownPlant(SimulatedPlant):
         self, dsys: DiscreteSystem, disturbance: DisturbanceForces | None
     ) -> None:
         if dsys is not self.dsys:
-            # the new sensors have no measurements yet, so the craft is held and starts again
+            # the new sensors have no measurements yet, so hold and release the craft again
             self._craft_sensors = self._sensors_of(dsys)
             self._is_held = True
         super().change_disturbance(dsys, disturbance)
@@ -205,7 +205,9 @@ class FlownPlant(SimulatedPlant):
         self._is_held, self._released_at = False, self._samples * self.dsys.h
 
     def _arm(self) -> None:
-        """Arm all flight controllers. Raises AutopilotFailed with their reasons against arming."""
+        """Arm all flight controllers. Raises AutopilotFailed with the reasons why they cannot be
+        armed.
+        """
         still = self._still(self.step)
 
         def until(done: Callable[[], str], armed: bool, longest_s: float) -> None:

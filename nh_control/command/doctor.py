@@ -149,7 +149,7 @@ def _compiler() -> Iterator[Finding]:
         yield Finding("C compiler", GOOD if works else WARNING, f"{path}{what}", remedy)
     # compiled code of other users must not be loaded
     if not cache_folder.is_private(folder):
-        remedy = f"chmod 700 {folder}, or set NH_CONTROL_CACHE to a folder of yours"
+        remedy = f"chmod 700 {folder}, or set NH_CONTROL_CACHE to a folder that you own"
         yield Finding("cache", WARNING, f"{folder} cannot be used", remedy)
         return
     files = [file.stat().st_size for file in folder.rglob("*") if file.is_file()]
@@ -287,7 +287,7 @@ def _discovery() -> Iterator[Finding]:
     if reach and reach not in RANGES:
         yield Finding("discovery", ERROR, named, f"set it to one of {', '.join(RANGES)}")
     elif reach == "OFF":
-        yield Finding("discovery", WARNING, f"{named}: no node finds another", "unset it")
+        yield Finding("discovery", WARNING, f"{named}: nodes do not find each other", "unset it")
     elif os.environ.get("ROS_LOCALHOST_ONLY") == "1":
         text = "ROS_LOCALHOST_ONLY is deprecated, and overrides ROS_AUTOMATIC_DISCOVERY_RANGE"
         remedy = "unset it, and set ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST"

@@ -1,5 +1,5 @@
-"""`nh_control replay` applies a recorded run's commands to the plant, or gives a robot's recorded
-states to the tracker, and shows the differences.
+"""`nh_control replay` applies a recorded run's commands to the plant, or passes a robot's
+recorded states to the tracker, and shows the differences.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Closed loops of a plant and a tracker. A loop with an LqrTracker or an MpcTracker runs in native
-code; any other loop runs in Python. Both return bitwise the same results.
+code; any other loop runs in Python. Both return bitwise identical results.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def rows_of(
             rows += between(name, value[i], np.isfinite(bounds[i, :2]), sum(counts) + i, mixed)
         counts.append(n)
     for i, name in enumerate(dsys.state_names):
-        # in the order of places, the bounded states follow all constraints
+        # places: the rows of all constraints, then the bounded states
         rows += between(name, x[i], limited[i], sum(counts) + i, False)
     return sorted(rows, key=lambda row: not row.mixed), counts
 

@@ -65,12 +65,12 @@ def optimize(
       first-order conditions are below `tolerance` (1e-8). `barrier_start` is the initial barrier,
       and `warm_start` is the optimum of a similar problem. Limits and constraints on states apply
       at all nodes except the first. With several `threads`, the steps and their derivatives are
-      computed in parallel, which helps with large robots; the results are bitwise the same. Ctrl-C
-      returns the last iterate. If exact second derivatives show that the search reached a saddle,
-      for example after a symmetric guess, the search continues from perturbed inputs; a warning
-      and the `reason` of the optimum report this. Problems that differ only in numbers, such as
-      the first state, the reference, the weights or the limits, are prepared only once (see
-      `nh.OptimalControl`).
+      computed in parallel, which helps with large robots; the results are bitwise identical.
+      Ctrl-C returns the last iterate. If exact second derivatives show that the search reached a
+      saddle, for example after a symmetric guess, the search continues from perturbed inputs; a
+      warning and the `reason` of the optimum report this. Problems that differ only in numbers,
+      such as the first state, the reference, the weights or the limits, are prepared only once
+      (see `nh.OptimalControl`).
     - "newton", "quasi" and "steepest" (`projected_descent.descend`) need the LQR weights Q (ndx,
       ndx) and R (nu, nu), and replace `limits` by barriers with `barrier_weights`. The default
       tolerance is 1e-6.

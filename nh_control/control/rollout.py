@@ -152,7 +152,7 @@ def rollout(
     `SeedSequence(seed)`, so the results do not depend on the number of threads.
 
     In open loop, the processor's vector instructions step 4 or 8 runs at once, if there is code
-    for the system (`DiscreteSystem.vectorization`). The results are bitwise the same. A run ends
+    for the system (`DiscreteSystem.vectorization`). The results are bitwise identical. A run ends
     if a step fails, and the other runs continue. `progress(n)` is called when n runs have ended.
     Ctrl-C ends all runs. Raises ValueError for wrong shapes, names or numbers.
     """

@@ -15,7 +15,7 @@ OFFSETS = 50
 """Number of most recent commands. The fastest of them determines the offset between the clocks."""
 DIFFERS = 0.4
 """Maximum relative difference between a rate and its prediction. A larger difference is a jump of
-the target, or an error of the stamps, because a clock of simulated time advances in steps.
+the target, or an error in the stamps, because a clock of simulated time advances in steps.
 """
 SHORTEST = 0.4
 """Fraction of the last interval below which the next interval is too short for a rate. Clocks of

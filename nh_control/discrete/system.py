@@ -327,7 +327,7 @@ class DiscreteSystem:
     def vectorization(self) -> Vectorization:
         """The number of runs, `lanes`, that the next `nh.rollout` or batch of environments steps
         at once with the processor's vector instructions. It is 4 or 8, or 1 with a `reason` if
-        there is no such code or the code is not compiled yet. Results are bitwise the same in all
+        there is no such code or the code is not compiled yet. Results are bitwise identical in all
         cases.
         """
         code = self.substep_engine.lane_code

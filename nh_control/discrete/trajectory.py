@@ -97,12 +97,12 @@ class Trajectory:
     @property
     def velocities(self) -> np.ndarray:
         """The velocities (N + 1, nw) at the nodes; raises ValueError without a discrete system."""
-        return self.state_map_for("asked for velocities").velocity(self.states)
+        return self.state_map_for("evaluated for velocities").velocity(self.states)
 
     @property
     def energies(self) -> np.ndarray:
         """The energies (N + 1, J) at the nodes; raises ValueError without a discrete system."""
-        return self.state_map_for("asked for energies").energies(self.states)
+        return self.state_map_for("evaluated for energies").energies(self.states)
 
     # Files and tables ----------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from nh_control.geometry.spaces import SE2, Product, Rn, Space
 
 def split_space(space: Space, count: int) -> tuple[Space, Space]:
     """The space of the first `count` coordinates and the space of the others. Raises ValueError if
-    `count` is out of range, and if the split is inside a factor that is not an Rn.
+    `count` is out of range, or if the split is inside a factor that is not an Rn.
     """
     if not 0 <= count <= space.nq:
         raise ValueError(f"must be from 0 to {space.nq}, got {count}")

@@ -34,7 +34,7 @@ class MuntheKaas:
 
     @property
     def main(self) -> MuntheKaas:
-        """The method without its second solution and the stages that are only for it."""
+        """The method without its second solution and the stages that only it uses."""
         # the embedded method may need stages after the last weight of b
         s = max(i for i, weight in enumerate(self.b) if weight) + 1
         return replace(self, a=self.a[:s], b=self.b[:s], b_hat=None, embedded_order=0)
@@ -80,7 +80,7 @@ class CommutatorFree:
 
     @property
     def main(self) -> CommutatorFree:
-        """The method without its second solution and the stages that are only for it."""
+        """The method without its second solution and the stages that only it uses."""
         # rows of the end use f_0 ... f_{used - 1}
         used = max(len(row) for row in self.end.rows)
         return replace(self, stages=self.stages[: used - 1], embedded=None, embedded_order=0)

@@ -75,7 +75,7 @@ class Registry(Mapping[str, Integrator]):
         """Add integrators. Raises ValueError for a name that already exists."""
         for integrator in integrators:
             if integrator.name in self._entries:
-                raise ValueError(f"an integrator {integrator.name!r} exists already")
+                raise ValueError(f"an integrator {integrator.name!r} already exists")
             self._entries[integrator.name] = integrator
 
     def fitting(self, system: System) -> dict[str, Integrator]:

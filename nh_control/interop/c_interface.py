@@ -14,7 +14,7 @@ from nh_control.numerics import newton
 
 MEANINGS = {
     "CONVERGED": "the call succeeded",
-    "NOT_FINITE": "a number overflowed, or an argument was none",
+    "NOT_FINITE": "a number overflowed, or an argument was not finite",
     "SINGULAR": "the equations of the step, or the covariance of an innovation, are singular",
     "STALLED": "the equations of the step have no solution nearby: reduce the step or the input",
     "EXHAUSTED": "Newton's iteration does not converge: reduce the step or the input",
@@ -70,7 +70,7 @@ INTEGRAL = """
  * u = u_d - K local(x_d, x) - K_d d within the limits; past the end {past}.
  * The disturbance d of the momenta is estimated from the differences between the states and those
  * that the model expects under the limited inputs. The memory (NM), zeros at the start, is for the
- * next call, of step k + 1; set its first number to 0 where steps are left out. */
+ * next call, of step k + 1; set its first number to 0 if steps are skipped. */
 void {n}_track(long k, const double *x, double *memory, double *u);
 """
 EXAMPLE = """/* cc -std=c99 {n}_example.c {n}.c -lm && ./a.out */
@@ -89,9 +89,9 @@ int main(void)
     for (int i = 0; i < {N}_NX; ++i) estimate[i] = x[i];
     for (int k = 0; k < {steps}; ++k) {{
         int status = {N}_CONVERGED;
-        {n}_measure(x, y); /* in the place of sensors */
+        {n}_measure(x, y); /* replaces the sensors */
         status |= {n}_update(estimate, P, y, V);
-{track}        status |= {n}_step(x, u, x); /* in the place of the robot */
+{track}        status |= {n}_step(x, u, x); /* replaces the robot */
         status |= {n}_predict(estimate, P, u, W);
         if (status != {N}_CONVERGED) return printf("step %d failed: %d\\n", k, status), 1;
     }}
@@ -192,9 +192,9 @@ class CInterface:
         values = ", ".join(f"{name} = {value:.6g}" for name, value in parameters)
         lines = [
             f"{self.name}.h: {d}, written by nh_control.",
-            "C99 without memory of its own: no malloc, all arrays on the stack of a call; math.h, "
+            "C99 that allocates no memory: no malloc, all arrays on the stack of a call; math.h, "
             "float.h, stdint.h, stddef.h and string.h. Units are SI: m, kg, s, rad, N, N m. "
-            "Matrices are stored row by row. Calls may run side by side.",
+            "Matrices are stored row by row. Calls may run in parallel.",
             f"Step: {d.h!r} s. Parameters: {values or 'none'}.",
             f"State x ({d.nx}): {_listed(d.state_names)}.",
             f"Local coordinates dx ({d.ndx}): {_listed(d.state_space.tangent_names)}.",

@@ -34,11 +34,11 @@ class Fallback(str, Enum):
 class Rejection(str, Enum):
     """Reasons for rejecting a command."""
 
-    UNREADABLE = "no message of the type"
+    UNREADABLE = "not a message of the expected type"
     WRONG_NAMES = "wrong names"
     WRONG_LENGTH = "wrong length"
     NOT_FINITE = "not finite"
-    WRONG_STAMP = "stamp of no state"
+    WRONG_STAMP = "stamp matches no state"
     FUTURE = "answers a future state"
     STALE = "older than an accepted command"
     DUPLICATE = "second, different answer to a state"

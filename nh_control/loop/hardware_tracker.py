@@ -246,7 +246,7 @@ class HardwareTracker:
                 Refusal.STAMP,
                 f"{abs(age_s):.3g} s {when} by this node's clock, too far for its delay to be "
                 f"compensated: are the clocks the same? hardware.compensate_delay:=false takes "
-                f"stamps of any clock",
+                f"stamps from any clock",
             )
 
     def _time(self, time_ns: int) -> float:

@@ -30,9 +30,9 @@ class Refusal(str, Enum):
     LENGTH = "wrong length"
     FRAME = "wrong frame"
     NOT_FINITE = "not finite"
-    ORIENTATION = "no unit quaternion"
+    ORIENTATION = "not a unit quaternion"
     STAMP = "wrong stamp"
-    MODEL = "beyond the model"
+    MODEL = "outside the domain of the model"
     JOIN = "cannot join"
     IMPLAUSIBLE = "implausible"
 

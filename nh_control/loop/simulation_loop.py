@@ -344,7 +344,7 @@ class SimulationLoop:
         report_s = WAIT_REPORT_S if self._began else START_REPORT_S
         if not self._reported_wait and waited_s > min(report_s, limit_s):
             self._reported_wait = True
-            text = f"waiting for {self.awaited} The run continues by itself when it comes"
+            text = f"waiting for {self.awaited} The run continues when the command arrives"
             self._output.waits(text, over=False)
         if waited_s > limit_s:
             step = self.plant.measured_step

@@ -160,7 +160,7 @@ def with_lag(system: System, time_constants: Mapping[str, float]) -> System:
     if not all(np.isfinite(tau) and tau > 0 for tau in taus.values()):
         raise ValueError(
             f"{system.name}: time constants must be positive and finite (s), got "
-            f"{dict(time_constants)}; leave inputs without a lag out"
+            f"{dict(time_constants)}; omit inputs without a lag"
         )
     places = list(taus)
     scale = ca.DM(list(taus.values()))
@@ -207,7 +207,7 @@ def with_dc_motors(system: System, motors: Mapping[str, DcMotor]) -> System:
         if ca.depends_on(slope, u):
             raise ValueError(
                 f"{system.name}: force must be linear in the inputs {system.inputs}, so "
-                "motors can drive them"
+                "that motors can drive them"
             )
         return slope[:, places].T @ v
 

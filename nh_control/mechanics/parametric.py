@@ -73,7 +73,7 @@ def changed(owner: str, parameters: Any, changes: dict[str, Any]) -> Any:
     # the same fields with the same lengths mean the same structure
     if _sizes(dict(_fields(new))) != _sizes(before):
         raise ValueError(
-            f"{owner}: {changes} has another structure than {names(parameters)}; build a new "
+            f"{owner}: {changes} has a different structure from {names(parameters)}; build a new "
             "system with it"
         )
     return new

@@ -52,7 +52,7 @@ def of_leader(mimic: Mimic, followers: Mapping[str, Mimic]) -> Mimic:
     while mimic.coordinate in followers:
         if mimic.coordinate in chain:
             raise ValueError(
-                f"the mimics of {', '.join(map(repr, chain))} form a circle; one of them needs an "
+                f"the mimics of {', '.join(map(repr, chain))} form a cycle; one of them needs an "
                 "independent coordinate"
             )
         chain.append(mimic.coordinate)

@@ -31,7 +31,7 @@ coordinate.
 
 
 class JointType(IntEnum):
-    """Types of joints; types with several rates, whose functions are generated, count on."""
+    """Types of joints. A joint with several rates has GENERATED + the number of its functions."""
 
     REVOLUTE = 0
     PRISMATIC = 1
@@ -154,15 +154,15 @@ JOINT = Struct(
     Field("parent", comment="number of the body that carries it, -1: the world"),
     Field("type", comment="enum joint_type, or GENERATED + number of its functions"),
     Field("q_index", comment="where its coordinates begin"),
-    Field("v_index", comment="where its rates begin; those of mimic joints count on from nv"),
+    Field("v_index", comment="where its rates begin; rates of mimic joints follow at nv"),
     Field("n_dof", comment="number of its rates"),
     Field("rate_index", comment="v_index of the joint that it follows, or its own"),
     Field("quaternion", comment="enum quaternion"),
     Field("mode", comment="enum joint_mode"),
-    Field("multi_dof_index", comment="its number among joints of several rates"),
+    Field("multi_dof_index", comment="its number among joints with several rates"),
     Field("constrained", comment="whether constraints depend on it"),
     Field("mass", REAL),
-    Field("carried_mass", REAL, comment="mass of all that it carries"),
+    Field("carried_mass", REAL, comment="mass of everything that it carries"),
     Field("stiffness", REAL),
     Field("rest_force", REAL, comment="stiffness times rest"),
     Field("damping", REAL),
@@ -196,7 +196,7 @@ CONSTRAINT = Struct(
 )
 WRENCH = Struct(
     "external_wrench",
-    "One component of a wrench that an input gives (external_wrenches.c).",
+    "One component of a wrench that an input applies (external_wrenches.c).",
     Field("body"),
     Field("torque", comment="whether it is a torque, not a force"),
     Field("body_fixed", comment="whether e is fixed in the body, not in the world"),
@@ -218,7 +218,7 @@ POINT_FORCE = Struct(
 )
 PARAMETER_DERIVATIVE = Struct(
     "parameter_derivative",
-    "The derivative of one number of a joint by a parameter; a parameter -1 ends the list.",
+    "The derivative of a joint's number with respect to a parameter. Parameter -1 ends the list.",
     Field("parameter"),
     Field("joint"),
     Field("quantity", comment="enum joint_quantity"),
@@ -227,28 +227,28 @@ PARAMETER_DERIVATIVE = Struct(
 )
 TREE = Struct(
     "tree_header",
-    "What a[TREE] begins with; arrays begin so many bytes behind its start.",
+    "The beginning of a[TREE]. Offsets of arrays are in bytes from its start.",
     Field("n_bodies"),
     Field("nq"),
     Field("nv"),
     Field("n_free", comment="rates that are not prescribed"),
     Field("n_parameters", comment="parameters and the step h"),
     Field("n_inputs", comment="forces, and ends of prescribed coordinates"),
-    Field("n_multi_dof", comment="joints of several rates"),
+    Field("n_multi_dof", comment="joints with several rates"),
     Field("n_constraints", comment="of closures, then of wheels"),
     Field("n_redundant", comment="constraints that follow from the others"),
     Field("n_shared", comment="coordinates that several joints share"),
     Field("n_mimic", comment="joints that follow others"),
     Field("n_wrenches"),
     Field("n_force_rates", comment="rates that carry a body on which a wrench or damper acts"),
-    Field("planar", comment="whether all moves in a plane, whose normal is the world's z"),
+    Field("planar", comment="whether everything moves in a plane, whose normal is the world's z"),
     Field("n_springs"),
     Field("n_dampers"),
     Field("n_contacts"),
     Field("n_impulses", comment="impulses of contacts"),
     Field("n_slips", comment="slip bounds of contacts with friction"),
     Field("n_contact_rates", comment="unknowns on which velocities of contacts depend"),
-    Field("impulse_room", comment="numbers of memory of the impulse library"),
+    Field("impulse_room", comment="doubles of memory for the impulse library"),
     Field("n_wheel_rows", comment="constraints of wheels: heights, then rolling"),
     Field("n_rolling", comment="velocity constraints among these, the last ones"),
     Field("n_wheel_rates", comment="unknowns on which the constraints of wheels depend"),

@@ -43,8 +43,8 @@ ARRAYS = (*step_shapes(0, 0, 0, 0, 0, 0), "tree", "memory", "slopes")
 
 class TreeEngine(Engine):
     """An `Engine` that solves the Newton equation for a step, and each column of A and B, in time
-    linear in the number of bodies. The library's kernel reads the model as data. It does a Riccati
-    recursion from the leaves to the root of the tree, followed by a sweep back
+    linear in the number of bodies. The library's kernel reads the model as data. It performs a
+    Riccati recursion from the leaves to the root of the tree, followed by a sweep back
     (native/factorization.c). Constraints add a dense system for their multipliers (native/kkt.c).
     Springs and dampers between points add a dense system for their forces
     (native/low_rank_update.c).

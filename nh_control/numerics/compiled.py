@@ -54,7 +54,7 @@ which a warning estimates the total time. For such functions, code compiled with
 with -O1 and compiles in three quarters of the time.
 """
 LONG_COMPILATION = (
-    "compiling %s, of %d instructions, takes about %.0f s of a processor; meanwhile CasADi's "
+    "compiling %s, of %d instructions, takes about %.0f s of processor time; meanwhile CasADi's "
     "virtual machine evaluates it, %s. Next time it is in the cache. A tree of rigid bodies needs "
     "no compiler if it is declared as a nh_control.multibody.Multibody"
 )

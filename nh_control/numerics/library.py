@@ -84,7 +84,7 @@ def library() -> ctypes.PyDLL:
         if {*names} <= processor_features() and (FOLDER / file_name(names)).is_file() or not names
     )
     path = FOLDER / file_name(features)
-    remedy = "install the package again, in a checkout by `pip install -e .`"
+    remedy = "install the package again (in a checkout: `pip install -e .`)"
     if not path.is_file():
         raise OSError(f"the native library {path} is missing: {remedy}")
     loaded = ctypes.PyDLL(str(path))
@@ -92,7 +92,7 @@ def library() -> ctypes.PyDLL:
     built_from = loaded["nh_digest"]
     built_from.restype = ctypes.c_char_p
     if built_from().decode() != digest():
-        raise OSError(f"the native library {path} was built from other C files: {remedy}")
+        raise OSError(f"the native library {path} was built from different C files: {remedy}")
     return loaded
 
 

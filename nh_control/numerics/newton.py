@@ -20,7 +20,7 @@ its new size, because a row may decrease more slowly than its size along the New
 row below ACCEPT * s_i is also accepted if a Newton step with a new Jacobian leaves it above a
 quarter of the smallest error so far, because it has then reached the round-off of its evaluation.
 A comparison with the error before that step is not sufficient, since round-off may alternately
-increase the error with old factors and reduce it with new ones, without end. MAX_ITERATIONS limits
+increase the error with old factors and reduce it with new ones indefinitely. MAX_ITERATIONS limits
 the iterations until ACCEPT is reached; only a few more follow.
 
 If this iteration does not converge, a patient attempt follows with an additional test. A trial is

@@ -29,8 +29,7 @@ def contacts_of(
 
 def contact_numbers(table: ContactTable) -> dict:
     """Return, for each contact, the largest normal force and friction force, the smallest gap and
-    margin, and the number of steps in which the contact slides. A number that does not exist is
-    None.
+    margin, and the number of steps in which the contact slides. An undefined number is None.
     """
     if not len(table.normal):
         return {}

@@ -22,7 +22,7 @@ def make_tracker(
     mpc: MpcOptions | None = None,
     integral: bool = False,
 ) -> tuple[str, Tracker]:
-    """Return the setting and the tracker. The tracker is predictive if there are options `mpc`.
+    """Return the setting and the tracker. The tracker is predictive if `mpc` options are passed.
     Otherwise it is the user's `controller`, which is an object or a name in a file or module, or
     LQR. Raises the same errors as `user_tracker`.
     """

@@ -83,8 +83,8 @@ class Experiment:
         estimate: str = STATE,
         controller: str | ControllerLike = LQR,
     ) -> Experiment:
-        """Build a run from the given names and numbers. The tracker is predictive if there are
-        options `mpc`. Otherwise it is the user's `controller` (a name as in `RunSettings`, or a
+        """Build a run from the given names and numbers. The tracker is predictive if `mpc` options
+        are passed. Otherwise it is the user's `controller` (a name as in `RunSettings`, or a
         `Controller`) or LQR. "", 0 and None stand for the scenario's defaults; a duration of 0 s
         stands for the length of the reference. The tracker receives the state or, with the
         `estimate` "sensors", a filter's estimate from the scenario's sensors (see `SensedState`).

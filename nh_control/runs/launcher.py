@@ -66,7 +66,7 @@ sys.exit(getattr(start, sys.argv.pop(1))())
 
 
 REASONS = {
-    STEP_FAILED: "could not make a step",
+    STEP_FAILED: "could not take a step",
     NO_ANSWER: "got no answer from the controller",
     CONTROLLER_FAILED: "could not get a command from the controller",
     NOT_RECORDED: "could not write all messages",

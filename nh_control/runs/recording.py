@@ -197,7 +197,9 @@ class _Reader:
         """
         nodes, known, q, v = self._last_run(folder)
         if known[0] != 0:
-            raise RecordingError(f"{folder}: no run from its start, the first one is {known[0]}")
+            raise RecordingError(
+                f"{folder}: the start of the run is missing, the first recorded step is {known[0]}"
+            )
         if np.isnan(v).any():
             raise RecordingError(
                 f"{folder}: the states have no velocities; record {topics.TRUTH}... as well, or "
@@ -257,8 +259,7 @@ class _Reader:
         known = sorted(nodes)
         if len(known) < 2:
             raise RecordingError(
-                f"{folder}: no run, it contains the states of {len(known)} steps, the first one "
-                f"{known[0] if known else 'none'}"
+                f"{folder}: expected the states of at least two steps of a run, got {len(known)}"
             )
         q, v = (np.array([getattr(nodes[k], name) for k in known]) for name in "qv")
         if self._scenario.body is not None:

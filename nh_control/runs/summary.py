@@ -33,9 +33,7 @@ ROUND_OFF = 1e13
 
 @np.errstate(over="ignore")  # errors of a diverged run may be infinite
 def summarize(result: Result) -> dict:
-    """Return a summary of a run as plain values in SI units. Numbers that do not exist are
-    None.
-    """
+    """Return a summary of a run as plain values in SI units. Undefined numbers are None."""
     e, loop = result.experiment, result.loop
     trajectory = loop.trajectory
     return {

@@ -42,7 +42,7 @@ class TrackerReplay:
 
 
 def replay(tracker: HardwareTracker, measured: Measurements) -> TrackerReplay:
-    """Give the recorded states to a tracker at the times when they were received. The recorded
+    """Pass the recorded states to a tracker at the times when they were received. The recorded
     inputs are the inputs that act. The reference starts at the recorded start time. In old
     recordings, which do not contain a start time, the reference starts with the first answered
     state, even if that state was not recorded, or with the first state if none was answered.

@@ -74,7 +74,7 @@ def visual_model(parameters: BicycleParameters) -> VisualModel:
         *wheel("rear_wheel", parameters.rear_radius, TIRE_M),
         *wheel("front_wheel", parameters.front_radius, TIRE_M),
     ]
-    # The model's tree hangs from WORLD, and scenarios call that frame "odom".
+    # The root of the model's tree is WORLD, which scenarios call "odom".
     tree = frame_tree(model, frames)
     rooted = [replace(f, parent=ODOM) if f.parent == WORLD else f for f in tree.frames]
     return VisualModel(ODOM, replace(tree, frames=rooted), tuple(shapes), trail="contact")

@@ -69,6 +69,6 @@ def checked_reference(where: str, reference: object, model: DiscreteSystem) -> T
     if shape != (model.nx, model.nu):
         raise ValueError(
             f"{where}: it has {shape[0]} states and {shape[1]} inputs, expected {model.nx} and "
-            f"{model.nu} as {model} has"
+            f"{model.nu}, as in {model}"
         )
     return reference

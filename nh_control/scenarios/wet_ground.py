@@ -45,8 +45,8 @@ def on_wet_ground(
     references: Iterable[str],
     weights: tuple[np.ndarray, np.ndarray, np.ndarray],
 ) -> Scenario:
-    """A variant of a scenario with rolling wheels, in which the wheels may skid. It has some of
-    the scenario's references.
+    """A variant of a scenario with rolling wheels, in which the wheels may skid. It supports some
+    of the scenario's references.
     """
     return replace(
         dry,

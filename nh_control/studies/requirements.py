@@ -228,7 +228,9 @@ def _check(tree: Any, text: str) -> None:
         _check(tree.operand, text)
     elif isinstance(tree, ast.Compare):
         if any(type(kind) not in COMPARED for kind in tree.ops):
-            raise ValueError(f"requirement {text!r}: expected a comparison by <, <=, >, >= or ==")
+            raise ValueError(
+                f"requirement {text!r}: expected a comparison with <, <=, >, >= or =="
+            )
         for side in (tree.left, *tree.comparators):
             _check_value(side, text)
         if not any(_names(tree)):

@@ -22,7 +22,7 @@ class CarParameters(Parameters):
     J_steer: float = parameter(2.0, "kg m^2", "inertia of the front wheels about their steering")
     J_wheel: float = parameter(2.5, "kg m^2", "inertia of the driven wheels about their axle")
     l: float = parameter(2.5, "m", "distance between the axles")
-    b: float = parameter(1.2, "m", "distance of the center of mass before the rear axle")
+    b: float = parameter(1.2, "m", "distance of the center of mass in front of the rear axle")
     r: float = parameter(0.3, "m", "radius of the wheels")
     drive_torque_limit: float = parameter(1500.0, "N m", "largest torque on the rear axle")
     steer_torque_limit: float = parameter(60.0, "N m", "largest steering torque")

@@ -25,7 +25,7 @@ class DifferentialDriveParameters(Parameters):
     J_roll: float = parameter(0.0016, "kg m^2", "inertia of a wheel and motor about the axle")
     J_yaw: float = parameter(0.0008, "kg m^2", "inertia of a wheel about its vertical")
     d: float = parameter(
-        0.05, "m", "distance of the body's center of mass before the axle", above=-math.inf
+        0.05, "m", "distance of the body's center of mass in front of the axle", above=-math.inf
     )
     b: float = parameter(0.15, "m", "half the distance between the wheels")
     r: float = parameter(0.08, "m", "radius of the wheels")

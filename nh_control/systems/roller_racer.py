@@ -22,8 +22,8 @@ class RollerRacerParameters(Parameters):
     m: float = parameter(30.0, "kg", "mass of seat and rider, above the rear axle")
     I1: float = parameter(2.0, "kg m^2", "yaw inertia of seat and rider")
     I2: float = parameter(0.5, "kg m^2", "yaw inertia of the handlebar and its wheels")
-    d1: float = parameter(0.5, "m", "distance of the pivot before the rear axle")
-    d2: float = parameter(0.1, "m", "distance of the handlebar's axle before the pivot")
+    d1: float = parameter(0.5, "m", "distance of the pivot in front of the rear axle")
+    d2: float = parameter(0.1, "m", "distance of the handlebar's axle in front of the pivot")
     torque_limit: float = parameter(20.0, "N m", "largest torque on the handlebar")
 
 

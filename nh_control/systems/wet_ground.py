@@ -38,8 +38,9 @@ class WetCarParameters(CarParameters):
         super().__post_init__()
         if self.b >= self.l:
             raise ValueError(
-                f"WetCarParameters: the center of mass, b = {self.b:g} m before the rear axle, "
-                f"must be between the axles, l = {self.l:g} m apart, so that both carry weight"
+                f"WetCarParameters: the center of mass, b = {self.b:g} m in front of the rear "
+                f"axle, must be between the axles, l = {self.l:g} m apart, so that both carry "
+                "weight"
             )
 
 

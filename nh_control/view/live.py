@@ -23,7 +23,7 @@ VIEWED_HZ = 10.0
 
 class LiveMotion:
     """The states of a scenario as frames for a page's live.js module. The signs of quaternions do
-    not jump between frames.
+    not flip between frames.
     """
 
     def __init__(self, scenario: Scenario, dsys: DiscreteSystem, reference: Trajectory):

@@ -95,7 +95,7 @@ def test_a_run_has_started_when_all_nodes_but_the_display_have_logged(run):
         ("tracker", 0, 0, "the tracker ended with exit code 0"),
         ("tracker", 2, 40, "the tracker ended with exit code 2"),
         ("plant", 1, 0, "the plant ended with exit code 1"),
-        ("plant", STEP_FAILED, 0, "the plant could not make a step"),
+        ("plant", STEP_FAILED, 0, "the plant could not take a step"),
     ],
 )
 def test_a_node_that_ends_too_soon_is_named_with_the_end_of_its_log(

@@ -140,7 +140,7 @@ def test_a_body_that_is_missing_is_named(payload, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("steps", "text"), [([0], "states of 1 steps"), ([2, 3], "the first one is 2")]
+    ("steps", "text"), [([0], "of a run, got 1"), ([2, 3], "the first recorded step is 2")]
 )
 def test_what_is_no_run_is_said(payload, tmp_path, steps, text):
     scenario, model, trajectory = payload

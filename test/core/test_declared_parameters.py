@@ -92,5 +92,5 @@ def test_numbers_are_parameters_and_what_says_how_a_system_is_built_is_none():
             parametric.changed("me", chain, wrong)
     with pytest.raises(ValueError, match="me: no parameter 'x' to change, it declares none"):
         parametric.changed("me", None, {"x": 1.0})
-    with pytest.raises(ValueError, match="another structure"):
+    with pytest.raises(ValueError, match="different structure"):
         parametric.changed("me", chain, {"masses": (1.0, 2.0, 3.0)})

@@ -54,7 +54,7 @@ def test_a_missing_library_is_an_error_with_its_remedy(other_processor, monkeypa
 def test_a_library_of_other_c_files_is_an_error_with_its_remedy(other_processor, monkeypatch):
     other_processor()
     monkeypatch.setattr(library, "digest", lambda: "0" * 64)
-    with pytest.raises(OSError, match=r"built from other C files: .*pip install -e \."):
+    with pytest.raises(OSError, match=r"built from different C files: .*pip install -e \."):
         library.library()
 
 

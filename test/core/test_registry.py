@@ -118,7 +118,7 @@ def test_unknown_names_and_names_that_are_taken_are_refused():
     one, registry = INTEGRATORS["midpoint"], Registry()
     registry.add(one, replace(one, name="other"))
     assert list(registry) == ["midpoint", "other"] and len(registry) == 2
-    with pytest.raises(ValueError, match="an integrator 'other' exists already"):
+    with pytest.raises(ValueError, match="an integrator 'other' already exists"):
         registry.add(replace(one, name="other"))
 
 

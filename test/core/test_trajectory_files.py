@@ -22,7 +22,7 @@ def test_velocities_and_energies_are_those_of_the_states(run):
     np.testing.assert_array_equal(run.velocities, [model.velocity(x) for x in run.states])
     np.testing.assert_array_equal(run.energies, [model.energy(x) for x in run.states])
     bare = nh.Trajectory(run.h, run.states, run.inputs)
-    with pytest.raises(ValueError, match="asked for energies, it needs the discrete system"):
+    with pytest.raises(ValueError, match="evaluated for energies, it needs the discrete system"):
         _ = bare.energies
 
 

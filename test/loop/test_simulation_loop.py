@@ -243,7 +243,8 @@ def test_the_fallback_wait_lets_the_time_wait_for_a_controller_and_goes_on_by_it
     validator = run.loop.validator
     assert (validator.fallback_steps, validator.rejected.total(), run.missed) == (0, 0, 0)
     (began, why, first), (ended, after, last) = run.waited
-    assert "waiting for the command that answers step 10" in why and "continues by itself" in why
+    assert "waiting for the command that answers step 10" in why
+    assert "continues when the command arrives" in why
     assert (first, last) == (False, True) and 1.1 < began < 1.3 and 5.0 < ended < 5.2
     assert "the run continues at step 10" in after
     assert run.loop.waits == 1 and 4.8 < run.loop.waited_s < 5.1

@@ -159,10 +159,10 @@ def test_leader_and_followers_without_mass_stay_at_rest_together(caplog):
 @pytest.mark.parametrize("leader", ["j1", "j2"])
 def test_joints_that_follow_each_other_are_named(leader):
     first = joint("j1", "continuous", "palm", "a", follows(leader, 1, 0))
-    with pytest.raises(mb.UrdfError, match=f"the mimics of .*{leader!r}.* form a circle"):
+    with pytest.raises(mb.UrdfError, match=f"the mimics of .*{leader!r}.* form a cycle"):
         mb.load_urdf(robot(PALM, A, B, first, SECOND))
     frames = [mb.revolute("j1", mimic=mb.Mimic(leader)), mb.revolute("j2", mimic=mb.Mimic("j1"))]
-    with pytest.raises(ValueError, match="form a circle"):
+    with pytest.raises(ValueError, match="form a cycle"):
         mb.Multibody("circle", frames, [mb.Body("j1", 1.0, inertia=(1, 1, 1))])
 
 

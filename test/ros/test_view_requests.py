@@ -151,7 +151,7 @@ def test_parameters_of_the_plant_are_changed_and_refusals_have_its_reason(asking
     assert changed("fault", "magic") == (False, "no such fault")
     assert changed("speed_factor", "fast") == (False, "speed_factor: 'fast' is not a number")
     done, why = changed("use_sim_time", "true")
-    assert not done and "is none of speed_factor, fault, disturb" in why
+    assert not done and "is not one of speed_factor, fault, disturb" in why
     client.ready = False
     assert changed("fault", "") == (False, "no node offers plant/set_parameters_atomically")
 

@@ -57,7 +57,7 @@ def test_conditions_have_their_usual_meaning(text, met):
         ("__import__('os').system('x') < 1", "not one of the functions abs, max"),
         ("effort.__class__ < 1", r"unknown 'effort.__class__'"),
         ("[e for e in effort] < 1", "is not a value"),
-        ("final_error != 1", "expected a comparison by <, <=, >, >= or =="),
+        ("final_error != 1", "expected a comparison with <, <=, >, >= or =="),
         ("max(effort, error) < 1", "of one value"),
         ("final_eror < 1", r"unknown 'final_eror' \(did you mean 'final_error'\?\), choose from"),
         ("success > 0.9 and final_error < 1", "write two requirements"),

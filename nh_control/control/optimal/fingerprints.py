@@ -75,10 +75,8 @@ def fingerprint(value: Any, seen: Seen | None = None) -> Hashable:
         return kind, value
     if id(value) in seen:
         return "seen", seen[id(value)][0]
-    seen[id(value)] = (
-        len(seen),
-        value,
-    )  # a live value keeps its identity to itself
+    # no other value has the identity of a value that is alive
+    seen[id(value)] = (len(seen), value)
     return kind, tuple(fingerprint(part, seen) for part in _parts(value))
 
 

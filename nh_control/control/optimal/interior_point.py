@@ -30,7 +30,7 @@ INSIDE = 1e-2
 the lower and the upper limit.
 """
 RAISED_BARRIER = 1e-2
-"""Barrier after the weights were increased."""
+"""Barrier after the weights have been increased."""
 PERTURBATION, LOWER = 1e-2, 1e-6
 """Standard deviation of the perturbation of the inputs at a saddle, relative to their ranges, and
 the decrease of the cost, relative to 1 + cost, that confirms the saddle.
@@ -337,8 +337,8 @@ def _worst(native: Transcription) -> str:
 
 @contextmanager
 def _until_interrupted() -> Iterator[list[bool]]:
-    """A context manager that Ctrl-C ends without an error. The list that it yields is then not
-    empty.
+    """A context manager in which Ctrl-C raises no error but adds an entry to the list that it
+    yields.
     """
     interrupted: list[bool] = []
     try:

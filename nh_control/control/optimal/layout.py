@@ -52,9 +52,9 @@ COUNTS = {
     "curved": "whether second derivatives of steps and rows count",
     "reuses": "whether a trial's steps are linearized without being solved again",
     "entries": "of the filter",
-    "failures": "searches without a step in a row",
+    "failures": "consecutive searches without a step",
     "n_free": "moves of the first state that are free",
-    "from_first": "whether rows of states hold at the first node, too",
+    "from_first": "whether rows of states also hold at the first node",
     "failed_at": "node of the step that failed",
     "threads": "that share the steps",
 }
@@ -70,7 +70,7 @@ FUNCTIONS = {
     "row_slopes": "(x, u, w) -> (n_rows, n_y)",
     "row_curvature": "(x, u, w, lam) -> (n_y, n_y)",
     "end": "(x, goal) -> values that are to be 0 at the last node",
-    "end_derivatives": "(x, goal, nu) -> slope (n_end, n_dx), curvature by dx",
+    "end_derivatives": "(x, goal, nu) -> slope (n_end, n_dx), curvature in dx",
 }
 """Functions of the problem."""
 STEPS = {
@@ -125,7 +125,7 @@ ARRAYS = {
     "nu_next": "(n_end)",
     "K": "(N, n_u, n_dx) gains",
     "feed": "(N, n_u) feedforward",
-    "L": "(N, n_u, n_u) factors of the Hessian by the inputs",
+    "L": "(N, n_u, n_u) factors of the Hessian with respect to the inputs",
     "P": "(N, n_dx, n_dx) Hessians of the cost-to-go behind each step",
     "p": "(N, n_dx) its gradients",
     "P_start": "(n_dx, n_dx) Hessian of the cost-to-go at the first node",
@@ -216,7 +216,7 @@ def header() -> str:
         f"#define FILTER {FILTER}\n"
         f"#define MAX_THREADS {MAX_THREADS}\n"
         f"enum outcome {{ {', '.join(outcome.name for outcome in Outcome)} }};\n\n"
-        "/* What each thread has of its own. */\n"
+        "/* The data of each thread. */\n"
         f"struct worker {{\n{of_worker}\n}};\n\n"
         f"struct horizon {{\n{fields}\n}};\n#endif\n"
     )

@@ -68,8 +68,8 @@ class MpcTracker:
     In real time, `prepare` does most of the work of a step before its state arrives, and
     `feedback` does the rest. If a state arrives before its step is prepared, `late` returns the
     command. `command` combines `prepare` and `feedback`. All of these are pure functions of their
-    arguments, and the results are bitwise the same. If a solve fails, or if the plan is older than
-    half the horizon, the `LqrTracker` with the same weights computes the command. A warning
+    arguments, and the results are bitwise identical. If a solve fails, or if the plan is older
+    than half the horizon, the `LqrTracker` with the same weights computes the command. A warning
     reports such a command, and the memory, a `Plan`, counts it.
 
     Raises ValueError for wrong shapes, a horizon shorter than two steps, and fewer than one

@@ -1,5 +1,5 @@
 /* The extended Kalman filter of an exported model, control/estimation.py: x (NX) and P (NDX, NDX)
- * change in place, and stay where a call fails. */
+ * change in place, and keep their values if a call fails. */
 #include "dense_lu.h"
 #include "workspace.h"
 

@@ -22,7 +22,7 @@ void MODEL(track)(long k, const double *x, double *memory, double *u)
     estimate(x, memory);
     subtract_product(DISTURBANCE_GAINS, k < STEPS ? k : STEPS - 1, NU, NRHO, d, u);
     limit(u);
-    /* the next state under the limited input: a saturated input winds nothing up */
+    /* the next state under the limited input: a saturated input does not wind d up */
     memory[0] = MODEL(step)(x, u, x1) == CONVERGED;
     memcpy(change + NV, d, sizeof(double) * NRHO);
     if (memory[0] != 0.0) call_retract(x1, change, memory + 1);

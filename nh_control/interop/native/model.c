@@ -54,7 +54,7 @@ int MODEL(linearize)(const double *x, const double *u, double *x1, double *A, do
     double *a[N_ARRAYS] = {0}, S[NDX * NAB], last[NZ + 1] = {0}, before[NZ + 1];
     prepare_step(&room, a, x, u);
     for (int i = 0; i < N_FRACTIONS; ++i) {
-        if (i) { /* from the unknowns of the substeps before */
+        if (i) { /* from the unknowns of the previous substeps */
             memcpy(room.x, room.x1, sizeof room.x);
             memcpy(before, last, sizeof before);
             memcpy(last, room.z, sizeof(double) * NZ);

@@ -1,7 +1,7 @@
 #ifndef NH_ROOM_H
 #define NH_ROOM_H
 /* A model with the sizes of a pendulum, so that every file here compiles by itself. When a model
- * is exported its own sizes and numbers take the place of this file (interop/c_code.py). */
+ * is exported, its sizes and numbers replace this file (interop/c_code.py). */
 #include "definitions.h"
 
 #define MODEL(name) pendulum_##name /* the public name of a function */

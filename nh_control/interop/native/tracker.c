@@ -6,7 +6,7 @@ void MODEL(target)(long k, double *x)
     memcpy(x, TARGETS + NX * (k < STEPS ? k : STEPS), sizeof(double) * NX);
 }
 
-/* out (m) less a x for row k of a table of matrices a (m, n): sums in the order of the indices. */
+/* out (m) -= a x for row k of a table of matrices a (m, n): sums in the order of the indices. */
 static void subtract_product(const double *table, long k, int m, int n, const double *x,
                              double *out)
 {
@@ -23,7 +23,7 @@ static int follow(long k, const double *x, double *error, double *u)
 {
     const long node = k < STEPS ? k : STEPS, row = k < STEPS ? k : STEPS - 1;
     call_local(TARGETS + NX * node, x, error);
-    if (k >= STEPS && !HOLD) { /* no forces, prescribed coordinates stay */
+    if (k >= STEPS && !HOLD) { /* no forces, prescribed coordinates do not move */
         for (int i = 0; i < NU; ++i) u[i] = i < NU - N_PRESCRIBED ? 0.0 : x[NQ - NU + i];
         return 0;
     }

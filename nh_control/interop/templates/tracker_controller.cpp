@@ -147,7 +147,7 @@ class TrackerController : public controller_interface::ControllerInterface
         return name.empty() || name.back() == '/' ? name : name + "/";
     }
 
-    // False where another thread holds an interface, which does not last.
+    // False while another thread holds an interface, which is only for a short time.
     bool read_states()
     {
         constexpr std::size_t n = Model::joints.size();

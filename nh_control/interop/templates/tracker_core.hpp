@@ -1,5 +1,5 @@
 // The tracker of an exported model along its reference, without ROS: positions and velocities of
-// joints in, efforts out. Neither the constructor nor any other function but `problem` allocates.
+// joints in, efforts out. No function except `problem` allocates memory.
 #ifndef NH_CONTROL_TRACKER_CORE_HPP
 #define NH_CONTROL_TRACKER_CORE_HPP
 
@@ -26,7 +26,7 @@ enum class Result {
     ended,        // the reference ended, and `at_end` is error
 };
 
-// Steps since the reset: those with a command, those that the calls left out, and the largest
+// Steps since the reset: those with a command, those that the calls skipped, and the largest
 // distance of a tracked joint from the reference.
 struct Report {
     long steps = 0, missed = 0;
@@ -213,7 +213,7 @@ template <class Model> class TrackerCore
         return Result::model_failed;
     }
 
-    // The filter begins at the measurement, where there is no velocity with that of the target:
+    // The filter begins at the measurement. Velocities that are not measured are the target's:
     // W = (acceleration h)^2 G G^T with G the momenta of unit velocities.
     Result begin_filter()
     {

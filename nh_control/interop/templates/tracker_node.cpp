@@ -58,7 +58,7 @@ class TrackerNode : public rclcpp::Node
             subscribed);
     }
 
-    // Whether it ended by an error.
+    // Whether it ended with an error.
     bool failed() const { return failed_; }
 
     // Sends no effort, so that no joint keeps the last one.
@@ -114,7 +114,7 @@ class TrackerNode : public rclcpp::Node
         const bool moves = message.velocity.size() == names.size();
         for (std::size_t i = 0; i < positions_.size(); ++i) {
             const std::string &joint = settings_.joints[i];
-            std::size_t &place = places_[i]; // that in the last message
+            std::size_t &place = places_[i]; // its index in the last message
             if (place >= names.size() || names[place] != joint)
                 for (place = 0; place < names.size() && names[place] != joint;) ++place;
             if (place >= message.position.size()) {

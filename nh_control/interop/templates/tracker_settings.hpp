@@ -40,7 +40,7 @@ struct Settings {
 
 inline std::string quoted(const std::string &text) { return "'" + text + "'"; }
 
-// The index of a text among the known ones.
+// The index of a text among the known texts.
 inline int choice(const std::string &name, const std::string &text,
                   const std::vector<std::string> &known)
 {
@@ -59,7 +59,7 @@ inline double not_negative(const std::string &name, double value)
 }
 
 // The settings by `declare(name, default)`, which returns the value of a parameter; throws
-// std::invalid_argument with the name, what was expected and what was given.
+// std::invalid_argument with the name, the expected value and the actual one.
 template <class Model, class Declare> Settings read_settings(Declare &&declare)
 {
     Settings s;

@@ -76,7 +76,7 @@ INTERNAL void end_configuration(const struct tree_model *model, const struct tre
     }
 }
 
-/* A wrench of its parts. */
+/* A wrench from its parts. */
 INLINE struct twist wrench(v4 torque, v4 force) { return (struct twist){torque, force}; }
 
 /* The derivative of the angle to e_b about e_a by a rotation of a; a rotation of b has its

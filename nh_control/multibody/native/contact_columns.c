@@ -48,7 +48,7 @@ INTERNAL void contact_rows(const struct tree_model *model, const struct tree_dat
     model->contact_functions->equations(model->contact_functions->sizes,
                                         data->z + model->n_free + m, data->w, data->friction,
                                         by_unknown, by_w);
-    /* w by the impulses, and by the variables, with the unknowns y that they change */
+    /* w by the impulses and by the variables, through the unknowns y that they change */
     memset(w_x, 0, sizeof(double) * k * all);
     gather_rows(k, model->n_contact_rates, data->w_y, model->contact_rates, data->dz_by_lambda,
                 all, w_x);

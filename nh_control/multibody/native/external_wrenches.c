@@ -1,8 +1,8 @@
 /* Wrenches that are inputs or constant: torques or forces u e at a point of a body, e in its axes
  * (`body_fixed`) or in the world's. In the middle of the step they act by virtual power on the
  * coordinates of all joints that carry the body (T25), like inputs on these. Newton's equation
- * leaves changes of these forces out, which are of order h^2 of the others; the derivatives
- * have them (T27, force_columns.c).
+ * leaves changes of these forces out, which are smaller than the others by the order h^2; the
+ * derivatives contain them (T27, force_columns.c).
  *
  * Equations (T...): doc/tree_kernel.md. */
 #include "kernel.h"

@@ -158,7 +158,7 @@ INLINE void scalar_row(const struct tree_model *model, const struct tree_data *d
     o->source1 = inner(o->row1, o->phi_q, plane) - k * stiffness;
 }
 
-/* The same of the mass matrix in the place of r_z (T21): as if nothing moved and gravity did not
+/* The same for the mass matrix instead of r_z (T21): as if nothing moved and gravity did not
  * turn. */
 INLINE void mass_row(const struct tree_model *model, const struct tree_data *data,
                      const struct joint *j, const struct body *b, int plane)
@@ -185,7 +185,7 @@ INLINE void mass_row(const struct tree_model *model, const struct tree_data *dat
                model->start_fraction * data->h * resistance_slope(j, b->rate);
 }
 
-/* The same of a joint of several rates, whose twists by the unknowns are -h S0 at z = 0. */
+/* The same for a joint with several rates, whose twists by the unknowns are -h S0 at z = 0. */
 static void multi_dof_mass_row(const struct tree_data *data, const struct joint *j,
                                const struct body *b)
 {

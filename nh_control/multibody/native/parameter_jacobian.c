@@ -217,7 +217,7 @@ static void scalar_by_step(const struct tree_model *model, const struct tree_dat
         half * o->source1 + 0.5 * data->dL_dq[v] + (1 - model->start_fraction) * force;
 }
 
-/* The same of a joint of several rates. */
+/* The same for a joint with several rates. */
 static void multi_dof_by_step(const struct tree_model *model, const struct tree_data *data, int i,
                               v4 *phi, v4 *column, vn *right, const struct parameter_jumps *s)
 {

@@ -206,7 +206,7 @@ INTERNAL void add_wrench_sizes(const struct tree_model *model, const struct tree
     }
 }
 
-/* The same of all dampers. */
+/* The same for all dampers. */
 INTERNAL void add_damper_sizes(const struct tree_model *model, const struct tree_data *data)
 {
     for (int i = model->n_springs; i < model->n_springs + model->n_dampers; ++i) {
@@ -256,7 +256,7 @@ static void add_damper_jacobian(const struct tree_model *model, const struct tre
     }
 }
 
-/* The same of both ends. */
+/* The same for both ends. */
 INTERNAL void damper_jacobian(const struct tree_model *model, const struct tree_data *data,
                               const struct point_force *c, double *z, double *q)
 {

@@ -1,6 +1,6 @@
 /* The discrete Euler-Lagrange equations of a tree (T2, T3, T8), in time linear in the bodies
- * [lee2016]: the recursive Newton-Euler algorithm [featherstone2008, table 5.1] for momenta in the
- * place of forces. With L_q and L_v the derivatives of the Lagrangian in the middle of the step,
+ * [lee2016]: the recursive Newton-Euler algorithm [featherstone2008, table 5.1] for momenta
+ * instead of forces. With L_q and L_v the derivatives of the Lagrangian in the middle of the step,
  *
  *     r = rho + h/2 L_q - L_v + alpha h f,   rho1 = h/2 L_q + L_v + (1 - alpha) h f,
  *     L_q = S . a + [nu, S] . b,   L_v = S . b,
@@ -73,7 +73,7 @@ INLINE void pose_scalar(const struct tree_data *data, const struct joint *j,
     b->rate = z;
 }
 
-/* The same on a joint of several rates, by its generated functions (T4). */
+/* The same for a joint with several rates, by its generated functions (T4). */
 INLINE void pose_multi_dof(const struct tree_model *model, const struct tree_data *data,
                            const struct joint *j, const struct body *parent, struct body *b,
                            const double *z)
@@ -93,7 +93,7 @@ INLINE double given_speed(const struct body *parent, const struct body *b)
 }
 
 /* Bounds on the terms that add up to the motion of a body, to its position in the parent and to
- * its own wrenches. What they add up to may be zero where the terms are not. */
+ * its own wrenches. Their sum may be zero although the terms are not. */
 INLINE void size_terms(const struct tree_model *model, const struct tree_data *data,
                        const struct joint *j, const struct body *parent, struct body *b)
 {
@@ -281,7 +281,7 @@ INTERNAL void add_mimic_rows(const struct tree_model *model, const struct tree_d
     }
 }
 
-/* The same of the bounds of their terms. */
+/* The same for the bounds on their terms. */
 static void add_mimic_sizes(const struct tree_model *model, const struct tree_data *data)
 {
     for (int i = 0; i < model->n_bodies; ++i) {

@@ -82,8 +82,8 @@ INLINE void motion_to_child(v4 p, const v4 *x, v4 *y, int plane)
     else y[2] -= cross(p, x[1]);
 }
 
-/* y = F^T y (T10): a wrench of the body becomes one of the parent, but for the lever of weights.
- */
+/* y = F^T y (T10): a wrench of the body becomes one of the parent, except for the lever
+ * of weights. */
 INLINE void wrench_to_parent(v4 p, v4 *y, int plane)
 {
     if (plane) {

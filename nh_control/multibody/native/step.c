@@ -1,5 +1,5 @@
 /* A step of a tree by Newton's iteration (newton.h). Bounds of the rows' terms come from norms of
- * the wrenches that they add up, which takes time linear in the bodies, too.
+ * the wrenches that they add up, which also takes time linear in the bodies.
  *
  * Equations (T...): doc/tree_kernel.md. */
 #include "kernel.h"
@@ -18,7 +18,7 @@ struct tree_equation {
     int measures, sized;
 };
 
-/* The larger number, b where a is none. */
+/* The larger number, b where a is NaN. */
 INLINE double larger_of(double a, double b) { return a > b ? a : b; }
 
 INLINE void tree_residual(const struct newton *it, int iteration, const double *z)
@@ -37,7 +37,7 @@ INLINE void tree_jacobian(const struct newton *it, enum newton_cause cause, cons
     tree->sized = 1;
 }
 
-/* Those of the last residual that came with them. */
+/* The sizes of the last residual that was computed with them. */
 INLINE void tree_sizes(const struct newton *it, const double *z, double *size)
 {
     const struct tree_equation *tree = it->equation;
@@ -123,8 +123,8 @@ static int iterate(const struct tree_model *model, const struct tree_data *data,
     return newton_iteration(&it, &TREE_STEP, patient, from, z, info);
 }
 
-/* Whether the last correction is one of round-off, after which a step takes no other residual.
- * Round-off of the place of a stiff spring's end is none of its force. */
+/* Whether the last correction is round-off, after which a step needs no other residual. Round-off
+ * in the position of a stiff spring's end does not count as round-off of its force. */
 INTERNAL int settled(const struct tree_model *model, const double *info)
 {
     return !n_multipliers(model) && !model->n_springs && !model->n_dampers && info[1] <= TOLERANCE;

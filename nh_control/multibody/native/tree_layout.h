@@ -6,7 +6,7 @@
 
 #include "vectors.h"
 
-/* Types of joints; types with several rates, whose functions are generated, count on. */
+/* Types of joints. A joint with several rates has GENERATED + the number of its functions. */
 enum joint_type {
     REVOLUTE = 0,
     PRISMATIC = 1,
@@ -56,15 +56,15 @@ struct joint {
     int32_t parent; /* number of the body that carries it, -1: the world */
     int32_t type; /* enum joint_type, or GENERATED + number of its functions */
     int32_t q_index; /* where its coordinates begin */
-    int32_t v_index; /* where its rates begin; those of mimic joints count on from nv */
+    int32_t v_index; /* where its rates begin; rates of mimic joints follow at nv */
     int32_t n_dof; /* number of its rates */
     int32_t rate_index; /* v_index of the joint that it follows, or its own */
     int32_t quaternion; /* enum quaternion */
     int32_t mode; /* enum joint_mode */
-    int32_t multi_dof_index; /* its number among joints of several rates */
+    int32_t multi_dof_index; /* its number among joints with several rates */
     int32_t constrained; /* whether constraints depend on it */
     double mass;
-    double carried_mass; /* mass of all that it carries */
+    double carried_mass; /* mass of everything that it carries */
     double stiffness;
     double rest_force; /* stiffness times rest */
     double damping;
@@ -137,7 +137,7 @@ _Static_assert(offsetof(struct constraint_row, e_b) == 128, "e_b");
 _Static_assert(offsetof(struct constraint_row, e_zero) == 160, "e_zero");
 _Static_assert(sizeof(struct constraint_row) == 192, "constraint_row");
 
-/* One component of a wrench that an input gives (external_wrenches.c). */
+/* One component of a wrench that an input applies (external_wrenches.c). */
 struct external_wrench {
     int32_t body;
     int32_t torque; /* whether it is a torque, not a force */
@@ -175,7 +175,7 @@ _Static_assert(offsetof(struct point_force, at_a) == 32, "at_a");
 _Static_assert(offsetof(struct point_force, at_b) == 64, "at_b");
 _Static_assert(sizeof(struct point_force) == 96, "point_force");
 
-/* The derivative of one number of a joint by a parameter; a parameter -1 ends the list. */
+/* The derivative of a joint's number with respect to a parameter. Parameter -1 ends the list. */
 struct parameter_derivative {
     int32_t parameter;
     int32_t joint;
@@ -190,7 +190,7 @@ _Static_assert(offsetof(struct parameter_derivative, unused) == 12, "unused");
 _Static_assert(offsetof(struct parameter_derivative, value) == 16, "value");
 _Static_assert(sizeof(struct parameter_derivative) == 24, "parameter_derivative");
 
-/* What a[TREE] begins with; arrays begin so many bytes behind its start. */
+/* The beginning of a[TREE]. Offsets of arrays are in bytes from its start. */
 struct tree_header {
     int32_t n_bodies;
     int32_t nq;
@@ -198,21 +198,21 @@ struct tree_header {
     int32_t n_free; /* rates that are not prescribed */
     int32_t n_parameters; /* parameters and the step h */
     int32_t n_inputs; /* forces, and ends of prescribed coordinates */
-    int32_t n_multi_dof; /* joints of several rates */
+    int32_t n_multi_dof; /* joints with several rates */
     int32_t n_constraints; /* of closures, then of wheels */
     int32_t n_redundant; /* constraints that follow from the others */
     int32_t n_shared; /* coordinates that several joints share */
     int32_t n_mimic; /* joints that follow others */
     int32_t n_wrenches;
     int32_t n_force_rates; /* rates that carry a body on which a wrench or damper acts */
-    int32_t planar; /* whether all moves in a plane, whose normal is the world's z */
+    int32_t planar; /* whether everything moves in a plane, whose normal is the world's z */
     int32_t n_springs;
     int32_t n_dampers;
     int32_t n_contacts;
     int32_t n_impulses; /* impulses of contacts */
     int32_t n_slips; /* slip bounds of contacts with friction */
     int32_t n_contact_rates; /* unknowns on which velocities of contacts depend */
-    int32_t impulse_room; /* numbers of memory of the impulse library */
+    int32_t impulse_room; /* doubles of memory for the impulse library */
     int32_t n_wheel_rows; /* constraints of wheels: heights, then rolling */
     int32_t n_rolling; /* velocity constraints among these, the last ones */
     int32_t n_wheel_rates; /* unknowns on which the constraints of wheels depend */

@@ -17,7 +17,7 @@ typedef double vn __attribute__((vector_size(8 * LANES), aligned(8), may_alias))
 typedef long long shuffle_indices __attribute__((vector_size(32)));
 
 #define INLINE static inline __attribute__((always_inline))
-/* Functions that several files share: the one unit that is compiled has them all as `static`. */
+/* Functions that several files share: the one compiled unit contains them all as `static`. */
 #ifndef INTERNAL
 #define INTERNAL
 #endif

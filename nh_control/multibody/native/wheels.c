@@ -1,7 +1,7 @@
 /* Constraints of wheels, whose rows are generated functions (tree_wheels.py): heights h(q1) = 0,
  * then rolling A(q_mid) v_mid = b(q_mid), n_rolling rows. Their impulses act at the start of the
- * step like the multipliers of closures (T39), and are no unknowns outside: rolling leaves the
- * momenta of admissible velocities, whose components are X^T p (T41).
+ * step like the multipliers of closures (T39), and are not unknowns outside this file: rolling
+ * leaves the momenta of admissible velocities, whose components are X^T p (T41).
  *
  * Equations (T...): doc/tree_kernel.md. */
 #include "kernel.h"

@@ -103,7 +103,7 @@ static int accepted_step(const struct equation *f, double *const *a, long long *
             return UNFINISHED;
         }
         const double factor = SAFETY * pow(error, -f->exponent);
-        size *= factor > LEAST ? factor : LEAST; /* NaN: the least */
+        size *= factor > LEAST ? factor : LEAST; /* LEAST for NaN */
     }
 }
 

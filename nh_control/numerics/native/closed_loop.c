@@ -28,7 +28,7 @@ struct law {
 
 /* A plant at x (its state now), `substeps` of whose steps make one of the model, with external
  * forces in every step. Without `state` the model has the plant's states. `stage` of the
- * memory: 0 empty, 1 an estimated disturbance, 2 a predicted state, too. Of the record,
+ * memory: 0 empty, 1 an estimated disturbance, 2 also a predicted state. Of the record,
  * plant_states and before may be NULL. */
 struct loop {
     const struct stepper *plant, *model;
@@ -86,7 +86,7 @@ long long nh_loop_room(const struct loop *l)
            l->plant_motion->nw + l->plant->n_prescribed;
 }
 
-/* Whether no number of a (n) is infinite or NaN. */
+/* Whether all numbers of a (n) are finite. */
 static int all_finite(long long n, const double *a)
 {
     for (long long i = 0; i < n; ++i)
@@ -94,7 +94,7 @@ static int all_finite(long long n, const double *a)
     return 1;
 }
 
-/* The model's state of the same configuration and velocity as the plant's now. */
+/* The model's state with the plant's present configuration and velocity. */
 static int as_model(const struct loop *l, double *v, double *x)
 {
     if (!l->state.call) {
@@ -187,7 +187,7 @@ static int command(const struct loop *l, const struct step_arrays *s, long long 
 }
 
 /* The plant by one step of the model under its inputs u and the external forces w; prescribed
- * coordinates move evenly. */
+ * coordinates move at constant rates. */
 static int advance(const struct loop *l, const struct step_arrays *s, long long k, const double *w)
 {
     const struct stepper *p = l->plant;

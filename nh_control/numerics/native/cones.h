@@ -21,7 +21,7 @@ struct cone_line {
     double c[MOST], D[MOST][MOST], goal;
 };
 
-/* The larger number; unlike fmax it costs no call. */
+/* The larger number, without the call that fmax needs. */
 static inline double larger(double a, double b) { return a > b ? a : b; }
 
 static double dot(int n, const double *a, const double *b)

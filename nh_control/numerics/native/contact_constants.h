@@ -18,16 +18,16 @@ enum guess { UNKNOWN, LAST_IMPULSES, STARTS_AT_GAPS };
 #define CONTACT_NEAR 100.0      /* multiple of kappa below which all products are near the path */
 #define CONTACT_BACK 0.95       /* part of the way to the boundary that a step takes */
 #define CONTACT_HELD 0.5        /* part of the closing velocity that impulses of gaps may leave */
-#define CONTACT_STILL 0.02      /* the same of bodies that hardly move */
-#define CONTACT_SHORT 0.2       /* step below which a guess is no good */
+#define CONTACT_STILL 0.02      /* the same for bodies that hardly move */
+#define CONTACT_SHORT 0.2       /* step below which a guess is rejected */
 
 /* Newton's method on the dynamics, with a contact problem in each iteration. */
 #define CONTACT_OUTER_ITERATIONS 30
 #define CONTACT_SETTLED 1e-10  /* relative change of the unknowns at which it ends */
 #define CONTACT_STALLED 1e-6   /* the same if the changes no longer shrink */
-#define CONTACT_QUADRATIC 1e-3 /* the same from which changes are foretold */
-#define CONTACT_FORETOLD 1e-11 /* the next change, foretold, at which one correction is left */
-#define CONTACT_ROUNDED 1e-17  /* and at which none is */
+#define CONTACT_QUADRATIC 1e-3 /* the same, from which on changes are predicted */
+#define CONTACT_FORETOLD 1e-11 /* predicted next change at which one correction remains */
+#define CONTACT_ROUNDED 1e-17  /* and at which none remains */
 #define CONTACT_FAR 1e6        /* energy of an opening velocity, by kappa, of a far contact */
 #define CONTACT_CORRECTIONS 3  /* Newton's corrections, the last of which must be round-off */
 

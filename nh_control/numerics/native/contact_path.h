@@ -74,7 +74,7 @@ static int pairs_at(const struct path *path, const double *z, struct cone *cones
 }
 
 /* A step d from z, s that ends inside of all cones, halved until it does; returns the part of it
- * that was gone, 0 of none. */
+ * that was taken, or 0. */
 static double moved(const struct path *path, const double *d, double *z, double *s, double *room)
 {
     const struct system *system = path->system;
@@ -235,7 +235,7 @@ static int follow_path(const struct system *system, const double *x, const doubl
     path.s = begin;
     path.ahead[N_Z] = -1.0;
     for (int step = 0; step < PATH_STEPS; ++step) {
-        /* above its begin the path has turned back, to where no solution of the step is */
+        /* above its start the path has turned back, and leads to no solution of the step */
         if (length < PATH_LEAST || path.s > begin || !turn(&path)) return 0;
         const double falls = path.ahead[N_Z];
         const int reaches = falls < 0.0 && path.s + length * falls <= end;

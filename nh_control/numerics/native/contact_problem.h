@@ -119,7 +119,7 @@ static double off_path(const struct contact_problem *problem, int count, const s
     return off;
 }
 
-/* Whether (S18) holds to what numbers can tell. */
+/* Whether (S18) holds to round-off. */
 static int is_solved(const struct contact_problem *problem, int count, const struct cone *cones,
                      const double *error, const double *w)
 {

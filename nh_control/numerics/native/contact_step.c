@@ -9,7 +9,7 @@
 #define CONTACT_STEP_ROOM (2 * N_Z + STEP_ROOM + START_ROOM + PATH_ROOM + 2 * N_PATH)
 
 /* Whether a few corrections of Newton's method end with one of round-off: where terms cancel, as
- * in a robot that is symmetric and moves so, sizes of rows do not show their round-off. */
+ * in a symmetric motion of a symmetric robot, sizes of rows do not show their round-off. */
 static int corrected(const struct system *system, double *const *a, double *dz)
 {
     const int ends[] = {0, N_FIRST, N_FIRST + N_IMPULSES, N_Z};

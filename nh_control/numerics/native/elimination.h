@@ -1,8 +1,8 @@
 #ifndef NH_ELIMINATION_H
 #define NH_ELIMINATION_H
 /* One solution of a dense system whose factors are not kept. Rows are padded to whole registers of
- * the processor, so that no loop has a rest. Sums are those of numbers one by one: the bits do not
- * depend on the width. */
+ * the processor, so that no loop has a remainder. Sums add one number after another: the bits do
+ * not depend on the width. */
 #include <math.h>
 #include <string.h>
 
@@ -55,7 +55,7 @@ LU_INLINE double largest_of_column(int n, int length, const double *column)
 }
 
 /* Row k, divided by its pivot, leaves the rows below it; `parts`: registers of a row from its
- * pivot on. Numbers before the pivot are not read any more. */
+ * pivot on. Numbers before the pivot are no longer read. */
 LU_INLINE void eliminate_row(int n, int k, int length, int parts, double by, double *restrict a,
                              double *restrict b)
 {

@@ -1,7 +1,7 @@
 #ifndef NH_FUNCTION_H
 #define NH_FUNCTION_H
 /* A function of a system with dense arguments and results, matrices row by row: generated C, or
- * CasADi's virtual machine (virtual_machine.c). A result that is NULL is not wanted. */
+ * CasADi's virtual machine (virtual_machine.c). A result that is NULL is not computed. */
 struct function {
     int (*call)(const void *self, const double *const *in, double *const *out);
     const void *self;

@@ -21,7 +21,7 @@ long long nh_impulse_room(const struct system *system, int n_tangents, int n_rat
     return (long long)(IMPULSES_PATH_ROOM + EQUATIONS_ROOM(n_tangents, n_rates));
 }
 
-/* Impulses as they are kept: x (N_IMPULSES), w (N_IMPULSES), psi (N_SLIPS + 1), and whether they
+/* Stored impulses: x (N_IMPULSES), w (N_IMPULSES), psi (N_SLIPS + 1), and whether they
  * are known. */
 static struct impulses kept_impulses(const struct system *system, double *kept)
 {
@@ -41,7 +41,7 @@ int nh_find_impulses(const struct system *system, const double *G, const double 
     return failed;
 }
 
-/* Takes a solution to round-off; 1 where it does not settle. */
+/* Refines a solution to round-off; 1 where it does not converge. */
 int nh_settle_impulses(const struct system *system, const double *G, const double *b,
                        const double *coefficients, double kappa, double *kept, double *room)
 {

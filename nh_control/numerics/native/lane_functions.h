@@ -1,7 +1,7 @@
 #ifndef NH_LANE_FUNCTIONS_H
 #define NH_LANE_FUNCTIONS_H
-/* The functions of a step in all lanes, see system.h. For code that is compiled for one system
- * another text takes the place of this one (discrete/lanes.py). */
+/* The functions of a step in all lanes, see system.h. Code that is compiled for one system
+ * replaces this text (discrete/lanes.py). */
 #include "lanes.h"
 
 void lane_start(const lanes *x, const lanes *u, const lanes *p, lanes *s, lanes *r, lanes *r_z);

@@ -1,9 +1,9 @@
 /* Steps of several runs at once, one in each lane of the processor's vectors.
  *
- * A lane takes the operations of newton_step.c in their order, and so has its bits, as long as its
- * iteration is straightforward: no step is halved, no attempt is repeated, all numbers are finite.
- * A lane whose step is not so leaves, and is stepped again by itself. A lane that has converged
- * keeps its solution while others iterate.
+ * A lane takes the operations of newton_step.c in their order, with the same bits, as long as
+ * its iteration is straightforward: no step is halved, no attempt is repeated, all numbers are
+ * finite. Other lanes leave, and are stepped again one by one. A lane that has converged keeps its
+ * solution while others iterate.
  *
  * Equations (S...): doc/theory/native_steps.md. */
 #include <float.h>
@@ -21,7 +21,7 @@ struct lane_step {
     lane_mask pivots[N_Z + 1];
 };
 
-/* The relative error (S2), not a number where an r_i or a size_i is none. */
+/* The relative error (S2), NaN where an r_i or a size_i is NaN. */
 static lanes relative_error(const lanes *r, const lanes *size)
 {
     lanes worst = in_all(0.0), total = in_all(0.0);

@@ -1,7 +1,7 @@
 #ifndef NH_LANE_SYSTEM_H
 #define NH_LANE_SYSTEM_H
-/* The sizes of a system. For code that is compiled for one system another text takes the place of
- * this one (discrete/lanes.py). */
+/* The sizes of a system. Code that is compiled for one system replaces this text
+ * (discrete/lanes.py). */
 #define N_X 1      /* numbers of a state */
 #define N_U 1      /* inputs */
 #define N_P 1      /* parameters, and the step h */

@@ -2,7 +2,7 @@
 #define NH_LANES_H
 /* Vectors of LANES numbers, one of each of the runs that a processor steps at once. No operation
  * mixes lanes, and each has the bits of the same operation on one number: arithmetic by vector
- * instructions, functions by calls for one lane after another. */
+ * instructions, functions by one call for each lane. */
 #include <math.h>
 
 #ifndef LANES
@@ -78,7 +78,7 @@ LANE_BY_LANE(log1p, log1p(x))
 LANE_BY_LANE(expm1, expm1(x))
 LANE_BY_LANE(hypot, hypot(x, y))
 
-/* Sine and cosine of one number, which compilers join to one call; the second into `other`. */
+/* Sine and cosine of one number, which compilers merge into one call; the second into `other`. */
 static __attribute__((unused, noinline)) lanes lane_sin_and_other(lanes a, lanes *other)
 {
     lanes c = a;

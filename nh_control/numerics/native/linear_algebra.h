@@ -1,7 +1,7 @@
 #ifndef NH_LINEAR_ALGEBRA_H
 #define NH_LINEAR_ALGEBRA_H
 /* The dense matrices of a step and its derivatives, row by row, for N_Z unknowns and N_COLUMNS
- * variables of the derivatives. Where these are constants compilers make faster code of them;
+ * variables of the derivatives. Where these are constants, compilers generate faster code;
  * small systems gain nothing from wider registers, and the library is built for each of them. */
 #include <math.h>
 #include <string.h>

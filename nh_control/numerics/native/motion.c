@@ -1,5 +1,5 @@
 /* Functions of states of any discrete systems, whose sizes are data here. Sums run in the order of
- * the indices, as those of `numpy.cumsum`: what Python computes with that is the same to the bit.
+ * the indices, as in `numpy.cumsum`, with which Python computes the same bits.
  *
  * Equations (S...): doc/theory/native_steps.md. */
 #include <math.h>

@@ -58,7 +58,7 @@ NEWTON_INLINE void step_sizes(const struct newton *it, const double *z, double *
         if (size[i] < step->dropped[i]) size[i] = step->dropped[i];
         if (size[i] < LEAST) size[i] = LEAST;
         if (!(size[i] < INFINITY))
-            size[i] = NAN; /* an infinite slope says nothing of how far r is from zero */
+            size[i] = NAN; /* an infinite slope does not tell how far r is from zero */
     }
 }
 
@@ -162,8 +162,8 @@ NEWTON_INLINE int iterate(const struct system *system, double *const *a, int pat
 static int may_have_a_solution(int status) { return status == STALLED || status == EXHAUSTED; }
 
 /* The next state of (S6) from a solution in a[Z], and whether it lies in the model's domain, of
- * which there is room for N_DOMAIN numbers. State and input must be finite, too, where no equation
- * has them. */
+ * which there is room for N_DOMAIN numbers. State and input must be finite even where no equation
+ * contains them. */
 __attribute__((unused)) static int read_out(const struct system *system, double *const *a,
                                             double *domain)
 {

@@ -1,7 +1,7 @@
 #ifndef NH_SYSTEM_H
 #define NH_SYSTEM_H
-/* A system whose sizes and functions are data, in the array a[SYSTEM] of a workspace. For code
- * that is compiled for one system another text takes the place of this file, with the same macros:
+/* A system whose sizes and functions are data, in the array a[SYSTEM] of a workspace. Code that is
+ * compiled for one system replaces this file by a text with the same macros:
  * constants, and the functions that CasADi generates (discrete/native_text.py). All matrices are
  * stored row by row. */
 #include "definitions.h"
@@ -32,7 +32,7 @@ struct system {
     (system->n_columns) /* variables of the derivatives: dx, u, all parameters or none */
 #define N_DOMAIN (system->n_domain) /* numbers that must be positive after a step */
 #define N_TURNS                                                                                   \
-    (system->n_turns) /* the last of them, which say that no turn was half one or more */
+    (system->n_turns) /* the last of them, positive for turns of less than half a turn */
 #define N_FIRST (system->n_first)       /* unknowns before the impulses of contacts */
 #define N_IMPULSES (system->n_impulses) /* impulses x */
 #define N_SLIPS (system->n_slips)       /* slip bounds psi */

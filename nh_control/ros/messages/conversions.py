@@ -77,7 +77,7 @@ def unit(wxyz: Vector, what: str) -> np.ndarray:
 
 def require_unit(wxyz: Vector, what: str) -> float:
     """The norm of a quaternion (4). Raises ConversionError if it differs from 1 by more than UNIT.
-    The message names `what` the quaternion orients.
+    `what` names the oriented object in this message.
     """
     # the comparison is also false if the norm is NaN
     norm = math.hypot(*wxyz)

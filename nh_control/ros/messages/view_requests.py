@@ -131,7 +131,7 @@ class ViewRequests:
         """
         name, text = request.parameter, request.value
         if name not in self.changes:
-            return Answer(False, f"{name!r} is none of {', '.join(self.changes)}")
+            return Answer(False, f"{name!r} is not one of {', '.join(self.changes)}")
         try:
             value = CHANGES[name](text)
         except ValueError:

@@ -101,7 +101,7 @@ class Plant:
             else "as fast as possible"
         )
         commands = (
-            "commands without end"
+            "no limit on commands"
             if parameters["on_finish"] == "continue"
             else f"{loop.options.last_step} commands"
         )

@@ -73,7 +73,7 @@ class LocalPublisher:
 
 
 def local_count(publisher: Publisher | LocalPublisher) -> int:
-    """Number of a publisher's subscribers in this process, which need no message."""
+    """Number of a publisher's subscribers in this process, for which no message is created."""
     return len(publisher.local_subscribers) if isinstance(publisher, LocalPublisher) else 0
 
 

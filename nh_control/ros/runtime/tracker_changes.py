@@ -82,7 +82,7 @@ class TrackerChanges:
         name = values["reference"] or next(iter(self._model.scenario.references))
         others = self._weighted(weights) if weights != self._weights else []
         first = self._sequence.trackers[0]
-        # the tracker along the new reference has the new weights, too
+        # the tracker along the new reference also has the new weights
         followed = (
             self._along(name, next((new for old, new in others if old is first), first))
             if name != self._reference

@@ -1,7 +1,7 @@
 // Plots over time that share the time range and the current time.
 import { below } from "./vectors.js";
 
-const N_COLORS = 8; // of page.css, which knows light and dark
+const N_COLORS = 8; // of page.css, which has them for light and dark mode
 const named = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
 const LEFT = 52, RIGHT = 18, TOP = 6, BOTTOM = 18, OPEN_PLOTS = 4, OPEN_CURVES = 8, DECADES = 12;
 

@@ -8,7 +8,7 @@ const TRAIL = [0.95, 0.45, 0.05, 1], PATH = [0.45, 0.5, 0.6, 0.7], OUTLINE = [0.
 export class Scene {
   constructor(renderer, data) {
     this.renderer = renderer; this.data = data; this.shown = { reference: true, trail: true };
-    this.marks = []; // balls {at, color} and arrows {frame, to, color} besides
+    this.marks = []; // balls {at, color} and arrows {frame, to, color} that are added
     this.shapes = data.shapes.map((s) => ({
       mesh: renderer.mesh[s.mesh], frame: s.frame, color: [...s.color, s.opacity],
       local: posed([...s.offset, Math.cos(s.roll / 2), Math.sin(s.roll / 2), 0, 0], s.extents),

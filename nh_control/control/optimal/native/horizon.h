@@ -17,9 +17,9 @@
 #include "sizes.h"
 
 #define CORRECTION 10           /* times the barrier that a corrector adds to a product at most */
-#define MOST_DAMPING 10         /* more, and the model is without curvature: better than 1, 100 */
-#define TURNED_BACK 0.7         /* cosine, negative, of two steps from which on lengths shrink */
-#define WEIGHT_RANGE 3e5        /* largest weight of a hard row in parts of its least one */
+#define MOST_DAMPING 10         /* above it the model has no curvature; better than 1 or 100 */
+#define TURNED_BACK 0.7         /* cosine, negative, of two steps beyond which lengths shrink */
+#define WEIGHT_RANGE 3e5        /* largest weight of a hard row, relative to its least one */
 #define END_REGULARIZATION 1e-8 /* of the multipliers of the end condition */
 
 /* Scratch memory of a thread, by this name. */

@@ -103,8 +103,8 @@ int nh_ocp_measure(struct horizon *o)
     return GOES_ON;
 }
 
-/* Newton's step by the factors (O14)-(O17), and once more with the aims (O19), where that goes
- * further. */
+/* Newton's step by the factors (O14)-(O17), and once more with the aims (O19) if that step is
+ * longer. */
 void ocp_newton_step(struct horizon *o, int corrected, double tau, double *primal, double *dual)
 {
     double longer[2];
@@ -126,7 +126,7 @@ void ocp_newton_step(struct horizon *o, int corrected, double tau, double *prima
 }
 
 /* The factors of a convex model: with enough damping, or, where much would be needed, without the
- * curvature of steps and rows, which far from an optimum follows multipliers that mean nothing.
+ * curvature of steps and rows, which depends on meaningless multipliers far from an optimum.
  * 1 where there is none. */
 static int make_convex(struct horizon *o, double *damping)
 {
@@ -199,14 +199,14 @@ int nh_ocp_iterate(struct horizon *o)
     return GOES_ON;
 }
 
-/* Newton's equation of the present iterate, whose derivatives are there, without damping. */
+/* Newton's equation of the present iterate, whose derivatives are known, without damping. */
 int nh_ocp_factorize(struct horizon *o)
 {
     ocp_aim(o);
     return ocp_factorize(o, 0.0, o->curved) ? NOT_CONVEX : GOES_ON;
 }
 
-/* Its solution for the gradients, gaps and start that are there. */
+/* Its solution for the present gradients, gaps and start. */
 int nh_ocp_substitute(struct horizon *o)
 {
     ocp_substitute(o);

@@ -11,7 +11,7 @@ typedef int (*hessian_routine)(linearize_routine, step_routine, double *const *)
 #define MAX_THREADS 64
 enum outcome { GOES_ON, OPTIMAL, STEP_FAILED, NOT_CONVEX, NO_STEP, INFEASIBLE };
 
-/* What each thread has of its own. */
+/* The data of each thread. */
 struct worker {
     double *const *arrays; /* of a step's workspace */
     double *room; /* scratch memory of n_x + n_i + (n_dx + n_y)^2 numbers */
@@ -26,7 +26,7 @@ struct worker {
     struct function row_slopes; /* (x, u, w) -> (n_rows, n_y) */
     struct function row_curvature; /* (x, u, w, lam) -> (n_y, n_y) */
     struct function end; /* (x, goal) -> values that are to be 0 at the last node */
-    struct function end_derivatives; /* (x, goal, nu) -> slope (n_end, n_dx), curvature by dx */
+    struct function end_derivatives; /* (x, goal, nu) -> slope (n_end, n_dx), curvature in dx */
 };
 
 struct horizon {
@@ -49,9 +49,9 @@ struct horizon {
     long curved; /* whether second derivatives of steps and rows count */
     long reuses; /* whether a trial's steps are linearized without being solved again */
     long entries; /* of the filter */
-    long failures; /* searches without a step in a row */
+    long failures; /* consecutive searches without a step */
     long n_free; /* moves of the first state that are free */
-    long from_first; /* whether rows of states hold at the first node, too */
+    long from_first; /* whether rows of states also hold at the first node */
     long failed_at; /* node of the step that failed */
     long threads; /* that share the steps */
     const struct worker *workers; /* of all threads, this one's first */
@@ -103,7 +103,7 @@ struct horizon {
     double *nu_next; /* (n_end) */
     double *K; /* (N, n_u, n_dx) gains */
     double *feed; /* (N, n_u) feedforward */
-    double *L; /* (N, n_u, n_u) factors of the Hessian by the inputs */
+    double *L; /* (N, n_u, n_u) factors of the Hessian with respect to the inputs */
     double *P; /* (N, n_dx, n_dx) Hessians of the cost-to-go behind each step */
     double *p; /* (N, n_dx) its gradients */
     double *P_start; /* (n_dx, n_dx) Hessian of the cost-to-go at the first node */

@@ -6,8 +6,8 @@
 #include <string.h>
 
 /* c (n, m) += a b, four rows of b at a time, so that c is loaded and stored once for them; a(i, k)
- * stands at a[row * i + step * k]. Where only the `upper` triangle counts, row i of c is from a
- * column near i on. */
+ * stands at a[row * i + step * k]. If only the `upper` triangle is needed, row i of c begins at a
+ * column near i. */
 static inline void multiply(int n, int l, int m, int upper, const double *restrict a, int row,
                             int step, const double *restrict b, double *restrict c)
 {

@@ -26,7 +26,7 @@ int nh_ocp_prepare(struct horizon *o)
     return ocp_expand(o) ? STEP_FAILED : factorize_with_damping(o);
 }
 
-/* The model with the state and the drift that are known now (O21). */
+/* The model with the state and the drift that have become known (O21). */
 static void arrive(struct horizon *o)
 {
     const struct worker *worker = o->workers;

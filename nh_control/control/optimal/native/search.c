@@ -84,7 +84,7 @@ static int take(struct horizon *o, double length, double dual, double slope, con
     swap(&o->y, &o->y_trial);
     swap(&o->s, &o->s_trial);
     swap(&o->t, &o->t_trial);
-    /* costates whose model was not convex are worth less than those of the convex one */
+    /* costates of the convex model are better than those of one that was not convex */
     ocp_move_multipliers(o, o->last_damping > 0.0 ? 1.0 : length, dual);
     o->violation = t->violation;
     o->merit = t->merit;

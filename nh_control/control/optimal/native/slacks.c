@@ -56,7 +56,7 @@ static void weigh_row(struct horizon *o, int i, double most, int *grown)
 }
 
 /* The weights of hard rows, exact penalties, follow their multipliers; whether one has grown, so
- * that a solved problem is to be solved again. */
+ * that a solved problem must be solved again. */
 int nh_ocp_weigh(struct horizon *o)
 {
     int grown = 0;

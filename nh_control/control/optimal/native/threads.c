@@ -1,4 +1,4 @@
-/* Work on all steps of a horizon by several threads, each with a workspace of its own. The steps
+/* Work on all steps of a horizon by several threads, each with its own workspace. The steps
  * are independent of each other, so that results do not depend on the number of threads. */
 #include <pthread.h>
 
@@ -29,8 +29,8 @@ static void *do_share(void *argument)
     return NULL;
 }
 
-/* `work` on all steps; 1 where one fails, the first of which is `failed_at`. A thread that cannot
- * be had leaves its share to this one. */
+/* `work` on all steps; 1 where one fails, the first of which is `failed_at`. If a thread cannot be
+ * started, this one takes over its share. */
 int ocp_at_all_steps(struct horizon *o, step_work work, const struct steps *s)
 {
     const long n = o->threads;

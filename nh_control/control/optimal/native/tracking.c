@@ -35,7 +35,7 @@ static void parts_of(const struct tracking *m, struct part *parts)
     memcpy(parts, all, sizeof all);
 }
 
-/* The plan before becomes the solver's, without its gains, which are made anew. */
+/* The plan before becomes the solver's, without its gains, which are computed again. */
 static void load_plan(const struct tracking *m)
 {
     struct part parts[N_PARTS];
@@ -64,7 +64,7 @@ void nh_ocp_keep(struct tracking *m)
         memcpy(parts[i].before, parts[i].now, sizeof(double) * parts[i].size);
 }
 
-/* The drift of the steps, and the force that constraints are told, of a disturbance d. */
+/* The drift of the steps, and the force that is passed to constraints, for a disturbance d. */
 static void disturb(const struct tracking *m, const double *d, double *drift)
 {
     const struct horizon *o = m->horizon;
@@ -96,9 +96,9 @@ static int prepare(const struct tracking *m, long long k, const double *predicte
     return nh_ocp_prepare(o) != GOES_ON;
 }
 
-/* Inputs u of step k within their limits, and whether they are as close to one as the barrier lets
- * them, by a plan from the state x, by the state that was `predicted` for it, and by the estimates
- * of the disturbance `before` x was known and now, d; 1 where there is none. */
+/* Inputs u of step k within their limits, and whether they are as close to one as the barrier
+ * allows, by a plan from the state x, by the state that was `predicted` for it, and by the
+ * estimates of the disturbance `before` x was known and now, d; 1 where there is none. */
 int nh_ocp_command(struct tracking *m, long long k, const double *x, const double *predicted,
                    const double *before, const double *d, double *u, unsigned char *saturated)
 {
