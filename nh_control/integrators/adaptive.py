@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import casadi as ca
-import numpy as np
 from numpy.typing import ArrayLike
 
 from nh_control.integrators import lie_pairs
@@ -126,19 +124,13 @@ class AdaptiveIntegrator:
         A failure does not raise an error. Instead, `status` is -1, and the result contains the
         solution up to the failure. Raises ValueError for arguments with wrong shapes or values.
         """
-        problem = self.problem
         request = Request.checked(
-            problem, t_span, x0, u, t_eval, dense_output, rtol, atol, first_step, max_step, p
+            self.problem, t_span, x0, u, t_eval, dense_output, rtol, atol, first_step, max_step, p
         )
-        # remove the impulses of holonomic constraints from the momentum
-        if problem.start is not None:
-            x = request.x0[: problem.nx]
-            settled = np.asarray(problem.start(x, request.p))[:, 0]
-            request = replace(request, x0=np.concatenate([settled, request.x0[problem.nx :]]))
         # interpolation needs additional stages
         between = dense_output or t_eval is not None or bool(self.events)
         steps, evaluations = self._dense_steps if between else self._steps
-        run = AdaptiveRun(request, problem, steps, self._functions, self.events)
+        run = AdaptiveRun(request, self.problem, steps, self._functions, self.events)
         return run.solution(evaluations)
 
     @cached_property
@@ -209,11 +201,16 @@ class AdaptiveIntegrator:
 
     @cached_property
     def _functions(self) -> Functions:
-        """`nh_normalize(x)` and the events."""
-        x = self._symbols[0]
-        normal = ca.densify(self.problem.action.normalize(x))
-        normalize = ca.Function("nh_normalize", [x], [normal])
-        return Functions(f"{self.problem.name}_start", [normalize, self._symbolic_events])
+        """`nh_settle(x, p)` and the events. The first result of `nh_settle` is x without impulses
+        of holonomic constraints, and the second one is also on the manifold.
+        """
+        problem, (x, _, p) = self.problem, self._symbols
+        settled = x
+        if problem.start is not None:
+            settled = ca.vertcat(problem.start(x[: problem.nx], p), x[problem.nx :])
+        normal = ca.densify(problem.action.normalize(settled))
+        settle = ca.Function("nh_settle", [x, p], [ca.densify(settled), normal])
+        return Functions(f"{problem.name}_start", [settle, self._symbolic_events])
 
 
 INLINE = 150

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,8 +24,7 @@ MANIFOLD_TOLERANCE = 1e-6
 """Maximum distance of x0 from the manifold."""
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """The request for a run. If the state contains the time, it is the last component of x0, and
     atol has an entry for it.
     """
@@ -37,7 +37,7 @@ class Request:
     t_eval: np.ndarray | None
     dense_output: bool
     rtol: float
-    atol: np.ndarray
+    atol: np.ndarray | float
     first_step: float | None
     max_step: float
 
@@ -59,27 +59,28 @@ class Request:
         """The checked request. For wrong shapes or values, raises a ValueError that states the
         problem.
         """
-        where = problem.name
-        span = _numbers(where, "t_span", t_span, 2)
-        x, inputs = _numbers(where, "x0", x0, problem.nx), _numbers(where, "u", u, problem.nu)
-        default = np.zeros(0) if problem.parameters is None else problem.parameters
-        parameters = _numbers(where, "p", default if p is None else p, problem.n_parameters)
-        absolute = np.broadcast_to(atol, problem.nx) if np.ndim(atol) == 0 else np.asarray(atol)
-        absolute = _numbers(where, "atol", absolute, problem.nx)
-        if not (absolute > 0).all():
-            raise ValueError(f"{where}: atol must be positive, got {atol!r}")
+        where, nx = problem.name, problem.nx
+        t0, t1 = _numbers(where, "t_span", t_span, 2).tolist()
+        x, inputs = _numbers(where, "x0", x0, nx), _numbers(where, "u", u, problem.nu)
+        p = problem.parameters if p is None else p
+        parameters = _numbers(where, "p", np.zeros(0) if p is None else p, problem.n_parameters)
+        absolute: Any = atol
+        if type(atol) is not float or not 0 < atol < math.inf:
+            absolute = np.full(nx, atol) if np.ndim(atol) == 0 else np.asarray(atol)
+            absolute = _numbers(where, "atol", absolute, nx)
+            if not (absolute > 0).all():
+                raise ValueError(f"{where}: atol must be positive, got {atol!r}")
         if not MIN_RTOL <= rtol < math.inf:
             raise ValueError(f"{where}: rtol must be at least {MIN_RTOL:.2g}, got {rtol}")
         if not max_step > 0:
             raise ValueError(f"{where}: max_step must be positive, got {max_step}")
-        t0, t1 = span.tolist()
         if first_step is not None and not 0 < first_step <= abs(t1 - t0):
             raise ValueError(
                 f"{where}: first_step must be positive and no longer than the time span, got "
                 f"{first_step}"
             )
         if problem.timed:
-            x, absolute = np.append(x, t0), np.append(absolute, 1.0)
+            x, absolute = np.append(x, t0), np.append(np.broadcast_to(absolute, nx), 1.0)
         return cls(
             t0=t0,
             t1=t1,
@@ -96,10 +97,11 @@ class Request:
 
 
 def _numbers(where: str, what: str, value: ArrayLike, n: int) -> np.ndarray:
-    array = np.asarray(value, dtype=float)
-    if array.shape != (n,) or not np.isfinite(array).all():
+    array = np.array(value, dtype=float)
+    # a finite sum of squares has finite terms; a sum that overflows needs a closer look
+    if array.shape != (n,) or not (math.isfinite(array.dot(array)) or np.isfinite(array).all()):
         raise ValueError(f"{where}: {what} must be {n} finite numbers, got {value!r}")
-    return array.copy()
+    return array
 
 
 def _sorted_times(where: str, t_eval: ArrayLike, t0: float, t1: float) -> np.ndarray:
@@ -137,12 +139,15 @@ class AdaptiveRun:
     ):
         self._request, self._problem, self._steps = request, problem, steps
         self._call, self._events = functions, events
+        # whether the result consists of the ends of steps and nothing else
+        self._plain = request.t_eval is None and not (request.dense_output or events)
         self._starts, self._accepted, self._trials = 0, 0, 0
         self._counts, self._record = np.zeros(len(events)), _Record()
 
     def solution(self, evaluations: int) -> Solution:
         """The result of the whole run. Each trial step evaluates the field `evaluations` times."""
-        arrays = self._prepared()
+        arrays = self._steps.take(BATCH_SIZE)
+        self._prepare(arrays)
         status = adaptive.UNFINISHED
         self._keep_start(arrays)
         while status == adaptive.UNFINISHED:
@@ -150,45 +155,56 @@ class AdaptiveRun:
             if self._keep(arrays):
                 status = adaptive.STOPPED
         self._trials = int(arrays.counts[adaptive.TRIALS])
-        return self._result(status, arrays, evaluations)
+        result = self._result(status, arrays, evaluations)
+        self._steps.give(arrays)
+        return result
 
-    def _prepared(self) -> Arrays:
-        """Arrays that contain the initial state."""
+    def _prepare(self, arrays: Arrays) -> None:
+        """Write the initial state to the arrays."""
         r, steps = self._request, self._steps
-        arrays = Arrays(steps.sizes, BATCH_SIZE)
-        arrays.x[:] = self._settled(r.x0)
+        arrays.x[:] = self._settled()
         arrays.u[:], arrays.p[:], arrays.atol[:] = r.u, r.p, r.atol
         arrays.control[:] = r.t0, r.t1, r.first_step or 0.0, r.max_step, r.rtol, 0.0
         self._starts = steps.start(arrays)
         # the native loop stops at compiled terminal events
-        compiled = [e for e in self._events if not e.numeric]
-        arrays.directions[:] = [e.direction for e in compiled]
-        arrays.limits[:] = [e.limit for e in compiled]
-        return arrays
+        if self._events:
+            compiled = [e for e in self._events if not e.numeric]
+            arrays.directions[:] = [e.direction for e in compiled]
+            arrays.limits[:] = [e.limit for e in compiled]
 
-    def _settled(self, x0: np.ndarray) -> np.ndarray:
+    def _settled(self) -> np.ndarray:
+        """The initial state without impulses of constraints and on the manifold."""
+        r = self._request
+        settled, x = (column[:, 0] for column in self._call("nh_settle", r.x0, r.p))
         # normalize removes round-off; a larger distance is a user error
-        x = self._call("nh_normalize", x0)[0][:, 0]
-        if not np.abs(x - x0).max(initial=0.0) <= MANIFOLD_TOLERANCE:
+        off = x - settled
+        if not (off.dot(off) <= MANIFOLD_TOLERANCE**2 or np.abs(off).max() <= MANIFOLD_TOLERANCE):
             raise ValueError(
                 f"{self._problem.name}: x0 is not on the manifold (unit vectors must have length "
-                f"1, and tangent vectors be normal to them), expected {x}, got {x0}"
+                f"1, and tangent vectors be normal to them), expected {x}, got {settled}"
             )
         return x
 
     def _keep_start(self, a: Arrays) -> None:
         r, record = self._request, self._record
-        if r.t_eval is None or r.t0 in r.t_eval:
+        if not self._plain and (r.t_eval is None or r.t0 in r.t_eval):
             record.t.append(np.array([r.t0]))
             record.x.append(a.x[None].copy())
 
     def _keep(self, a: Arrays) -> bool:
         """Store the requested states of a call's steps. Returns whether an event ends the run."""
         n = int(a.counts[adaptive.STORED])
+        if self._plain:
+            # row 0 is the end of the previous call
+            rows = slice(1 if self._record.t else 0, n + 1)
+            self._record.t.append(a.times[rows].copy())
+            self._record.x.append(a.states[rows].copy())
+            self._accepted += n
+            return False
         if not n:
             return False
-        times, states = a.times[: n + 1].copy(), a.states[: n + 1].copy()
         # the arrays of the native loop are overwritten by the next call
+        times, states = a.times[: n + 1].copy(), a.states[: n + 1].copy()
         interpolant = DenseOutput(
             self._steps.points, states.shape[1], times, states[:-1], a.curves[:n].copy(), times[-1]
         )
@@ -254,22 +270,26 @@ class AdaptiveRun:
         r, record, nx = self._request, self._record, self._problem.nx
         # SciPy's status codes
         code = {adaptive.FINISHED: 0, adaptive.STOPPED: 1, adaptive.UNDERFLOWN: -1}[status]
-        t = np.concatenate([np.zeros(0), *record.t])
-        x = np.concatenate([np.zeros((0, len(r.x0))), *record.x])
-        times = [
-            [event.t for event, _ in record.located if event.k == k]
-            for k in range(len(self._events))
-        ]
-        points = [
-            np.array([x[:nx] for event, x in record.located if event.k == k]).reshape(-1, nx)
-            for k in range(len(self._events))
-        ]
+        if len(record.t) == 1:
+            (t,), (x,) = record.t, record.x
+        else:
+            t = np.concatenate([np.zeros(0), *record.t])
+            x = np.concatenate([np.zeros((0, len(r.x0))), *record.x])
+        times: list[np.ndarray] | None = None
+        points: list[np.ndarray] | None = None
+        if self._events:
+            located = [
+                [(event.t, x[:nx]) for event, x in record.located if event.k == k]
+                for k in range(len(self._events))
+            ]
+            times = [np.array([t for t, _ in events]) for events in located]
+            points = [np.array([x for _, x in events]).reshape(-1, nx) for events in located]
         return Solution(
             t,
             x[:, :nx].T.copy(),
             self._whole(a, code) if r.dense_output else None,
-            [np.array(row) for row in times] if self._events else None,
-            points if self._events else None,
+            times,
+            points,
             self._starts + self._trials * evaluations,
             self._accepted,
             self._trials - self._accepted,

@@ -42,17 +42,17 @@ class LieProblem:
     timed: bool
     start: ca.Function | None = None
 
-    @property
+    @cached_property
     def nx(self) -> int:
         """Length of a state, without the time."""
         return self.action.nx - self.timed
 
-    @property
+    @cached_property
     def nu(self) -> int:
         """Number of constant inputs."""
         return int(self.field.size1_in(1))
 
-    @property
+    @cached_property
     def n_parameters(self) -> int:
         """Number of parameters."""
         return int(self.field.size1_in(2))

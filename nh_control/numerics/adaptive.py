@@ -18,7 +18,8 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from functools import cache
+from typing import Any, TypeAlias
 
 import casadi as ca
 import numpy as np
@@ -64,10 +65,21 @@ def definitions() -> str:
 Blocks: TypeAlias = Sequence[Sequence[int]]
 """The indices of the entries in each block."""
 
-_RUN = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, ctypes.c_longlong)
-_START = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
-_POINTS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_longlong, *[ctypes.c_void_p] * 4)
-"""Function types that release the interpreter lock, unlike `ctypes.PyDLL` functions."""
+
+@cache
+def _routines() -> tuple[Any, Any, Any]:
+    """Routines for runs, their start, and points between steps. Unlike functions of
+    `ctypes.PyDLL`, they release the interpreter lock.
+    """
+    run = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, ctypes.c_longlong)
+    start = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+    points = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_longlong, *[ctypes.c_void_p] * 4)
+    native = library()
+    return (
+        run(("nh_adaptive", native)),
+        start(("nh_adaptive_start", native)),
+        points(("nh_points", native)),
+    )
 
 
 class _EquationData(ctypes.Structure):
@@ -91,6 +103,7 @@ class Arrays:
         nx, n_events, n_dense = sizes["N_X"], sizes["N_EVENTS"], sizes["N_DENSE"]
         self.capacity = capacity
         self.counts = np.zeros(len(COUNTS), dtype=np.int64)
+        self.count_address = self.counts.ctypes.data
         self.x, self.x1, self.atol = (np.zeros(nx) for _ in range(3))
         self.f, self.f1 = np.zeros(sizes["N_F"]), np.zeros(sizes["N_F"])
         self.u, self.p = np.zeros(sizes["N_U"]), np.zeros(sizes["N_P"])
@@ -140,14 +153,34 @@ class AdaptiveSteps:
             "N_EVENTS": events.size1_out(0),
         }
         self._compiled = Functions(name, self._functions)
-        self._of_thread = threading.local()
+        self._of_thread, self._idle = threading.local(), list[Arrays]()
+
+    def take(self, capacity: int) -> Arrays:
+        """Arrays for exclusive use, those of an earlier run if possible. f, seen and counts are
+        zero; the other arrays contain arbitrary numbers.
+        """
+        try:
+            arrays = self._idle.pop()
+        except IndexError:  # first run, or other runs use them
+            return Arrays(self.sizes, capacity)
+        if arrays.capacity != capacity:
+            return Arrays(self.sizes, capacity)
+        arrays.f.fill(0.0)
+        arrays.seen.fill(0.0)
+        arrays.counts.fill(0)
+        return arrays
+
+    def give(self, arrays: Arrays) -> None:
+        """Store arrays for the next run."""
+        self._idle[:] = (arrays,)
 
     def start(self, arrays: Arrays) -> int:
         """Set arrays.f to the field at arrays.x and, if control[SIZE] is 0, choose the size of the
         first trial [Hairer, Norsett, Wanner: Solving ODEs I, II.4]. Returns the number of field
         evaluations.
         """
-        return _START(("nh_adaptive_start", library()))(self._equation, arrays.list)
+        _, start, _ = _routines()
+        return int(start(self._equation, arrays.list))
 
     def run(self, arrays: Arrays) -> int:
         """Step from arrays.x at control[TIME] until the time span is finished, a terminal event
@@ -157,8 +190,8 @@ class AdaptiveSteps:
         and the dense output curves[k - 1]; row 0 contains the initial values. The next call
         continues from x, f, control and seen.
         """
-        run = _RUN(("nh_adaptive", library()))
-        return run(self._equation, arrays.list, arrays.counts.ctypes.data, arrays.capacity)
+        run, _, _ = _routines()
+        return int(run(self._equation, arrays.list, arrays.count_address, arrays.capacity))
 
     def points(self, starts: np.ndarray, curves: np.ndarray, theta: np.ndarray) -> np.ndarray:
         """Return the points (n, N_X) at fractions theta (n) of steps that begin at `starts`
@@ -166,7 +199,8 @@ class AdaptiveSteps:
         """
         starts, curves, theta = (np.ascontiguousarray(a) for a in (starts, curves, theta))
         points = np.empty_like(starts)
-        _POINTS(("nh_points", library()))(
+        _, _, fill = _routines()
+        fill(
             self._equation,
             len(theta),
             starts.ctypes.data,

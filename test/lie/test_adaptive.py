@@ -396,6 +396,19 @@ def test_a_start_is_on_the_manifold_to_a_millionth_and_is_put_onto_it(off, fits)
         one.solve((0, 0), [0.0, 0.0, 1 + off])
 
 
+def test_a_run_leaves_nothing_to_the_next_one():
+    """Neither numbers, also after a failure, nor changes of results that were returned."""
+    one = AdaptiveIntegrator((LINE, lambda t, y: [ca.log(1 - t) - y[0], y[0]]))  # ends at t = 1
+    runs = [one.solve((0, 0.5), [2.0, 0.0])]
+    t, y = runs[0].t.copy(), runs[0].y.copy()
+    assert one.solve((2, 3), [1.0, 3.0]).status == -1
+    runs.append(one.solve((0, 0.5), [2.0, 0.0]))
+    for run in runs:
+        assert run.nfev == runs[0].nfev
+        np.testing.assert_array_equal(run.t, t)
+        np.testing.assert_array_equal(run.y, y)
+
+
 def test_threads_share_an_integrator():
     one, times = integrator("rkmk54"), np.linspace(0, SECONDS, 50)
     starts = [start() + np.r_[0, 0, 0, 0, k * 0.01, 0, 0] for k in range(8)]
