@@ -144,6 +144,8 @@ class StateMap:
         if every == 1:
             far = states.turned_far(self.system.space, table[:, : self.system.space.nq])
             rows = rows[np.append(far, False)[rows] | np.append(False, far)[rows]]
+        if not len(rows):
+            return
         for row, angle in zip(rows, self.rotation_angles(table[rows])):
             if message := states.rotation_problem(angle, self.h):
                 log.warning("%s: at step %d %s", self, row * every, message)
