@@ -135,12 +135,20 @@ class StateMap:
 
     def warn_of_rotations(self, table: np.ndarray, every: int) -> None:
         """Log a warning for the first rotation by half a turn or more in one step. This method
-        checks about WATCHED states in a table (N + 1, nx) that contains every `every`-th state.
+        checks about WATCHED states in a table (N + 1, nx) that contains every `every`-th state. If
+        it contains all states, only those that rotate visibly in a step are checked.
         """
-        stride = 1 + len(table) // WATCHED
-        for row, angle in enumerate(self.rotation_angles(table[::stride])):
+        if not states.has_rotations(self.system.space):
+            return
+        rows = np.arange(0, len(table), 1 + len(table) // WATCHED)
+        if every == 1:
+            far = states.turned_far(self.system.space, table[:, : self.system.space.nq])
+            rows = rows[np.append(far, False)[rows] | np.append(False, far)[rows]]
+        if not len(rows):
+            return
+        for row, angle in zip(rows, self.rotation_angles(table[rows])):
             if message := states.rotation_problem(angle, self.h):
-                log.warning("%s: at step %d %s", self, row * stride * every, message)
+                log.warning("%s: at step %d %s", self, row * every, message)
                 return
 
     def constraint_impulses(self, x: ArrayLike) -> np.ndarray:

@@ -20,6 +20,10 @@ ROUNDED, EXACT = 1e-3, 1e-12
 """Distances from the manifold. Values closer than ROUNDED, for example written with few digits,
 are projected. Values closer than EXACT are not changed.
 """
+FAR = 0.5
+"""Rotation (rad) between two nodes that a velocity of half a turn in a step exceeds. Half a turn
+leaves a wide margin for forces that change the velocity within the step.
+"""
 
 
 def configuration(owner: object, space: Space, q: ArrayLike) -> np.ndarray:
@@ -100,6 +104,18 @@ def rotation_angles(space: Space, table: np.ndarray, h: float) -> np.ndarray:
         for _, _, first in _rotations(space)
     ]
     return np.max([np.zeros(len(table)), *angles], axis=0)
+
+
+def turned_far(space: Space, q: np.ndarray) -> np.ndarray:
+    """Whether each row of a table of configurations (N + 1, nq) differs from the next one by more
+    than FAR in a rotation or a direction (N).
+    """
+    products, least = q[:-1] * q[1:], []
+    for first, n, _ in _rotations(space):
+        cosines = sum(products[:, i] for i in range(first, first + n))
+        # q0 . q1 is cos(angle / 2) for quaternions, up to the sign, and cos(angle) for directions
+        least.append(cosines - np.cos(FAR) if n == 3 else np.abs(cosines) - np.cos(FAR / 2))
+    return np.min(least, axis=0, initial=0.0) < 0.0
 
 
 def rotation_problem(angle: float, h: float) -> str:

@@ -11,7 +11,7 @@ from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import Product, Rn
 from nh_control.integrators import INTEGRATORS, midpoint
 from nh_control.loop.plant_report import RotationMonitor
-from nh_control.mechanics.states import rotation_angles
+from nh_control.mechanics.states import rotation_angles, turned_far
 from nh_control.mechanics.system import System
 from nh_control.numerics import newton
 
@@ -49,6 +49,22 @@ def test_every_rotation_and_direction_counts_by_its_own_rates():
         v = np.zeros(space.nw)
         v[at] = 2.0
         assert rotation_angles(space, np.array([v]), 0.1)[0] == pytest.approx(angle, abs=1e-15)
+
+
+def test_only_nodes_that_turn_far_within_a_step_are_checked():
+    """Angles of a quaternion, in both signs, and of a direction, against FAR = 0.5 rad."""
+    space, angles = Product(SO3("a"), Rn("z"), S2("b")), [0.0, 0.4, 1.0, 1.4]
+    for turned, pointed, far in (
+        (angles, [0.0] * 4, [False, True, False]),
+        ([0.0] * 4, angles, [False, True, False]),
+    ):
+        rows = [
+            [np.cos(a / 2), 0.0, np.sin(a / 2), 0.0, 1e3 * k, np.cos(b), np.sin(b), 0.0]
+            for k, (a, b) in enumerate(zip(turned, pointed))
+        ]
+        table = np.array(rows)
+        table[2, :4] *= -1
+        assert turned_far(space, table).tolist() == far
 
 
 @pytest.mark.parametrize("every, told", [(1, 8), (2, 8), (5, 10)])

@@ -17,8 +17,11 @@
 
 #if defined(__GNUC__)
 #define LU_INLINE __attribute__((always_inline)) static inline
+/* Loops of a small constant length are written out: their numbers stay in registers. */
+#define LU_UNROLL _Pragma("GCC unroll 16")
 #else
 #define LU_INLINE static inline
+#define LU_UNROLL
 #endif
 
 /* Exchanges the entries k and pivots[k] of b, k = 0 ... n - 1, or backward. */
@@ -94,12 +97,20 @@ LU_INLINE void lu_solve(int n, int rank, const double *restrict factors,
                         const int *restrict pivots, double *restrict b)
 {
     lu_exchange(n, pivots, 0, b);
-    for (int k = 0; k < rank; ++k) /* by columns: the next b[k] does not wait for a sum */
-        for (int i = k + 1; i < rank; ++i) b[i] -= factors[(size_t)n * i + k] * b[k];
+    LU_UNROLL
+    for (int i = 1; i < rank; ++i) {
+        double y = b[i];
+        LU_UNROLL
+        for (int k = 0; k < i; ++k) y -= factors[(size_t)n * i + k] * b[k];
+        b[i] = y;
+    }
     for (int i = rank; i < n; ++i) b[i] = 0.0;
-    for (int k = rank - 1; k >= 0; --k) { /* nor for a division */
-        b[k] *= 1.0 / factors[(size_t)n * k + k];
-        for (int i = 0; i < k; ++i) b[i] -= factors[(size_t)n * i + k] * b[k];
+    LU_UNROLL
+    for (int i = rank - 1; i >= 0; --i) {
+        double y = b[i];
+        LU_UNROLL
+        for (int k = rank - 1; k > i; --k) y -= factors[(size_t)n * i + k] * b[k];
+        b[i] = y * (1.0 / factors[(size_t)n * i + i]); /* the division does not wait for the sum */
     }
     if (rank < n) lu_exchange(n, pivots + n, 1, b);
 }

@@ -52,13 +52,14 @@ NEWTON_INLINE void step_sizes(const struct newton *it, const double *z, double *
     const struct step_equation *step = it->equation;
     const struct system *system = step->system;
     (void)system;
-    for (int i = 0; i < N_Z; ++i) {
-        size[i] = step->fixed[i];
-        for (int j = 0; j < N_Z; ++j) size[i] += fabs(step->J[(size_t)N_Z * i + j]) * fabs(z[j]);
-        if (size[i] < step->dropped[i]) size[i] = step->dropped[i];
-        if (size[i] < LEAST) size[i] = LEAST;
-        if (!(size[i] < INFINITY))
-            size[i] = NAN; /* an infinite slope does not tell how far r is from zero */
+    const double *J = step->J;
+    for (int i = 0; i < N_Z; ++i, J += N_Z) {
+        double sum = step->fixed[i];
+        for (int j = 0; j < N_Z; ++j) sum += fabs(J[j]) * fabs(z[j]);
+        if (sum < step->dropped[i]) sum = step->dropped[i];
+        if (sum < LEAST) sum = LEAST;
+        /* an infinite slope does not tell how far r is from zero */
+        size[i] = sum < INFINITY ? sum : NAN;
     }
 }
 
