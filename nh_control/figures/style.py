@@ -29,6 +29,7 @@ from matplotlib.ticker import (
 )
 
 from nh_control.figures import paper
+from nh_control.figures.tick_memo import ticks_computed_once
 from nh_control.runs.experiment import Result
 from nh_control.runs.output import SOFTWARE
 
@@ -85,7 +86,8 @@ def save(draw: Callable[[], Figure], file: Path, style: str = SCREEN) -> None:
             figure.savefig(file, metadata=metadata, dpi=dpi)
             return
         figure.set_dpi(dpi)
-        canvas.draw()  # draws once, whereas `savefig` draws twice, first for the layout
+        with ticks_computed_once(figure):
+            canvas.draw()  # draws once, whereas `savefig` draws twice, first for the layout
         imsave(file, np.asarray(canvas.buffer_rgba()), dpi=dpi, metadata=metadata)
 
 

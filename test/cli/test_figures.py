@@ -2,10 +2,12 @@
 without, and bodies in space without one.
 """
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from test_figure_data import SWING, run_of
 
@@ -99,3 +101,21 @@ def test_a_visual_model_that_draws_nothing_shows_the_axes_of_its_frames(
     assert "path" in save_all(run, tmp_path)
     assert len(shown.visual_model().shapes) == 3
     assert len(scene(run.experiment, run.loop.trajectory.states[0]).solids) == 3
+
+
+def test_ticks_are_computed_once_for_each_size_of_the_axes(tmp_path, monkeypatch):
+    """The image is the same to the bit as without the memory."""
+    compute, computed = Axis._update_ticks, []
+    monkeypatch.setattr(Axis, "_update_ticks", lambda axis: computed.append(axis) or compute(axis))
+    files = {once: tmp_path / f"{once}.png" for once in (True, False)}
+    run, count = run_of(SWING), {}
+    for once, file in files.items():
+        if not once:
+            monkeypatch.setattr(style, "ticks_computed_once", nullcontext)
+        computed.clear()
+        style.save(lambda: figures(SWING)["states"](run), file)
+        count[once] = len(computed)
+    axes = 2 * len(figures(SWING)["states"](run).axes)
+    # the layout repositions the axes twice
+    assert 0 < count[True] <= 3 * axes and count[False] > 4 * count[True]
+    assert files[True].read_bytes() == files[False].read_bytes()
