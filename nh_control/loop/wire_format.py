@@ -214,13 +214,16 @@ class MultiDofCodec:
         places the bodies in the measured directions at the right distances. Raises ValueError for
         bodies that the scenario refuses.
         """
-        bodies = []
-        for name, parent in zip(self.names, self.parents):
+        rows = []
+        for name in self.names:
             position, wxyz, linear, angular = fields[name]
             norm = math.hypot(*wxyz)
-            parts = position, [x / norm for x in wxyz], rotated(wxyz, linear), angular
-            origin, attitude, body_velocity, rates = map(np.array, parts)
-            bodies.append(BodyState(name, parent, origin, attitude, body_velocity, rates))
+            rows.append([*position, *(x / norm for x in wxyz), *rotated(wxyz, linear), *angular])
+        # one array for all bodies, because creating arrays takes most of the time
+        bodies = [
+            BodyState(name, parent, row[:3], row[3:7], row[7:10], row[10:])
+            for name, parent, row in zip(self.names, self.parents, np.array(rows))
+        ]
         configuration, velocity = (part.tolist() for part in self._from_bodies(bodies))
         q[: len(configuration)], v[: len(velocity)] = configuration, velocity
         return not any(map(math.isnan, velocity))

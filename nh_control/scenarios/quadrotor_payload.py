@@ -4,12 +4,15 @@ or predictive control tracks the motion.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from operator import mul, sub
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from nh_control.control import paths
 from nh_control.control.constraints import Constraint
@@ -215,29 +218,30 @@ def from_bodies(bodies: Sequence[BodyState]) -> tuple[np.ndarray, np.ndarray]:
     frames = [body.frame for body in bodies]
     if frames != ["payload", *(f"quad{i + 1}" for i in range(len(bodies) - 1))] or len(frames) < 2:
         raise ValueError(f"expected the bodies payload, quad1, ..., got {frames}")
+    # For a few floats, Python is faster than NumPy.
     payload, *quadrotors = bodies
-    links, rates = [], []
+    y, y_dot = _floats(payload.position), _floats(payload.linear_velocity)
+    attitudes, omegas, links, rates = list[float](), list[float](), list[float](), list[float]()
     for body in quadrotors:
-        offset, speed = (
-            np.subtract(body.position, payload.position),
-            np.subtract(body.linear_velocity, payload.linear_velocity),
-        )
-        length = np.linalg.norm(offset)
+        x, x_dot = _floats(body.position), _floats(body.linear_velocity)
+        attitude = _floats(body.quaternion_wxyz)
+        offset, speed = [*map(sub, x, y)], [*map(sub, x_dot, y_dot)]
+        length, norm = math.hypot(*offset), math.hypot(*attitude)
         if not length > 0:
             raise ValueError(f"{body.frame} is at the payload: its link has no direction")
         # q_i = (x_i - y) / |x_i - y|, and q_i' is the part of the relative velocity that is normal
         # to q_i.
-        link = offset / length
-        links.append(link)
-        rates.append((speed - link * (link @ speed)) / length)
-    attitudes = [
-        np.divide(body.quaternion_wxyz, np.linalg.norm(body.quaternion_wxyz))
-        for body in quadrotors
-    ]
-    q = np.concatenate([payload.position, *attitudes, *links])
-    return q, np.concatenate(
-        [payload.linear_velocity, *(body.angular_velocity_body for body in quadrotors), *rates]
-    )
+        link = [component / length for component in offset]
+        along = sum(map(mul, link, speed))
+        attitudes += [component / norm for component in attitude]
+        omegas += _floats(body.angular_velocity_body)
+        links += link
+        rates += [(v - along * e) / length for v, e in zip(speed, link)]
+    return np.array([*y, *attitudes, *links]), np.array([*y_dot, *omegas, *rates])
+
+
+def _floats(values: ArrayLike) -> list[float]:
+    return np.asarray(values, dtype=float).tolist()
 
 
 def _position(n: int, i: int, q: Graph, parameters: Any) -> Graph:

@@ -380,3 +380,24 @@ def test_quality_of_service_may_be_overridden_by_parameters_also_after_a_cleanup
         node.trigger_deactivate()
         node.trigger_cleanup()
         node.trigger_configure()
+
+
+def test_all_nodes_of_a_process_are_interrupted_before_one_of_them_ends(monkeypatch):
+    """The plant's thread may wait for subscribers in place of the tracker, which ends later."""
+    told = []
+
+    class Executor:
+        def __init__(self, errors):
+            pass
+
+        add_node = staticmethod(lambda node: None)
+        spin_until_future_complete = staticmethod(lambda stop: None)
+        shutdown = staticmethod(lambda: None)
+
+    def node(name):
+        tell = lambda what: lambda: told.append(f"{what} {name}")  # noqa: E731
+        return SimpleNamespace(errors=None, interrupt=tell("interrupt"), end=tell("end"))
+
+    monkeypatch.setattr(process, "GuardedExecutor", Executor)
+    process._serve([node("tracker"), node("plant")], SimpleNamespace(wait=lambda: None))
+    assert told == ["interrupt plant", "interrupt tracker", "end plant", "end tracker"]

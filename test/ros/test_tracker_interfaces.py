@@ -53,7 +53,11 @@ def tracker_output(report, send, restarted, matched=lambda: 0):
     """An output of a tracker whose commands go to `send`."""
     publisher = types.SimpleNamespace(get_subscription_count=matched, topic_name="c")
     return types.SimpleNamespace(
-        report=report, send=send, restarted=restarted, publisher=publisher
+        report=report,
+        send=send,
+        restarted=restarted,
+        publisher=publisher,
+        count_subscribers=lambda: None,
     )
 
 

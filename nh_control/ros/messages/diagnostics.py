@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.clock import Clock
@@ -23,7 +24,8 @@ class Diagnostics:
     """Publishes the node's `report()` every second of wall time, in the inbox's thread, as the
     status `<node>: <what>` with the given `hardware_id`. The status also contains the
     `warnings()`, and a warning for each publisher that the inbox cannot receive because of its
-    type or quality of service. Each warning is logged once.
+    type or quality of service. Each warning is logged once. The executor's thread looks for
+    warnings, because queries of the ROS graph would delay steps in the inbox's thread.
     """
 
     def __init__(
@@ -43,14 +45,16 @@ class Diagnostics:
         # use wall time, because simulation time may stop but diagnostics must not
         self._timer = node.create_timer(
             1.0,
-            lambda: inbox.post(self.publish),
+            lambda: inbox.post(partial(self._publish, self._warnings())),
             clock=Clock(clock_type=ClockType.STEADY_TIME),
         )
 
     def publish(self) -> None:
         """Publish the current report, with floats to 6 digits, and the error counts."""
+        self._publish(self._warnings())
+
+    def _publish(self, warnings: list[str]) -> None:
         report = self._inbox.errors.with_counts(self.report())
-        warnings = self._warnings()
         self._log_first(report.news)
         # warnings do not hide an error
         level = "warn" if warnings and report.level == "ok" else report.level

@@ -31,17 +31,12 @@ from nh_control.ros.runtime.tracker_changes import TrackerChanges
 
 TICK_S = 0.05
 """Time between checks for new subscribers and for too long a silence, while no states arrive."""
-SWITCH_S = 2e-4
-"""Maximum time for which the planning thread withholds the interpreter's lock from the answering
-thread.
-"""
 
 
 class Tracker:
     """Answers states from a simulation or from hardware with commands."""
 
     def __init__(self, node: Node, inbox: Inbox, exit_: process.Exit):
-        sys.setswitchinterval(SWITCH_S)
         self._node, self._inbox, log = node, inbox, node.get_logger()
         parameters = Parameters(node, TRACKER)
         model, settings = (

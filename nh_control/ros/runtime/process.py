@@ -41,6 +41,10 @@ LEAVE_S = 20.0
 discovers another node at that moment, and it then holds the interpreter's lock (Fast DDS issue
 6513).
 """
+SWITCH_S = 2e-4
+"""Maximum time for which another thread, such as the executor's or a planner's, withholds the
+interpreter's lock from the working thread.
+"""
 
 
 class Component(Protocol):
@@ -128,6 +132,11 @@ class ManagedNode(LifecycleNode):
         self._started = True
         if autostart:
             self.trigger_activate()
+
+    def interrupt(self) -> None:
+        """Let the component return from `work`, and from waits for other nodes."""
+        if self._inbox is not None:
+            self._inbox.close()
 
     def end(self) -> None:
         """Stop and close the component, and destroy the node."""
@@ -250,6 +259,7 @@ def run_all(
     Returns the exit code: 0, the code of the request, or WRONG_USE after a UsageError, which is
     logged. Raises the errors of the threads. Errors during an interrupted startup are ignored.
     """
+    sys.setswitchinterval(SWITCH_S)
     exit_ = Exit()
     exit_.install()
     # rclpy's signal handlers would interrupt the cleanup
@@ -327,6 +337,9 @@ def _serve(nodes: Sequence[ManagedNode], exit_: Exit) -> None:
             ends.callback(thread.join)
             ends.callback(stop.set_result, None)
         exit_.wait()
+        # a node's thread may work for a node that ends later (see `Inbox.lend`)
+        for node in reversed(nodes):
+            node.interrupt()
 
 
 def _thread(name: str, target: Callable[[], None], exit_: Exit) -> threading.Thread:
