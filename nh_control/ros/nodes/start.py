@@ -10,10 +10,12 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 
+from nh_control.runs.fork_server import serve
 from nh_control.runs.node_process import PARENT, WRONG_USE
 
 _PR_SET_PDEATHSIG = 1
@@ -41,6 +43,21 @@ def _run(name: str) -> int:
         signal.signal(number, lambda *_: os._exit(0))
     gc.disable()  # it takes a fifth of the import time; `process.run_all` enables it
     return import_module(f"nh_control.ros.nodes.{name}").main()
+
+
+def forked() -> int:
+    """Import the nodes of every run, and fork processes whose first argument is the name of their
+    node (see `fork_server.serve`). Returns the exit code.
+    """
+    return serve(import_nodes, lambda: _run(sys.argv.pop(1)))
+
+
+def import_nodes() -> None:
+    """Import the modules of the nodes of every run."""
+    for name in ("plant", "tracker", "recorder"):
+        # a node that cannot be imported reports it in its own log
+        with suppress(ImportError):
+            import_module(f"nh_control.ros.nodes.{name}")
 
 
 def stray_arguments(arguments: Sequence[str]) -> list[str]:
