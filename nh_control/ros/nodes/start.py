@@ -15,7 +15,6 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from nh_control.runs.fork_server import serve
 from nh_control.runs.node_process import PARENT, WRONG_USE
 
 _PR_SET_PDEATHSIG = 1
@@ -49,6 +48,9 @@ def forked() -> int:
     """Import the nodes of every run, and fork processes whose first argument is the name of their
     node (see `fork_server.serve`). Returns the exit code.
     """
+    # not at the top: nodes that are not forked must install their signal handlers soon
+    from nh_control.runs.fork_server import serve
+
     return serve(import_nodes, lambda: _run(sys.argv.pop(1)))
 
 
