@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import select
 import sys
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
 
 from nh_control.command.interruption import Interruption
 from nh_control.command.usage import (
@@ -21,6 +23,9 @@ from nh_control.command.usage import (
     NoAnswer,
     UsageError,
 )
+
+if TYPE_CHECKING:
+    from nh_control.runs.fork_server import ForkServer
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -47,15 +52,29 @@ def _reader_has_ended() -> bool:
     return bool(poll.poll(0))
 
 
+def _server_of_nodes(words: list[str]) -> AbstractContextManager[ForkServer | None]:
+    """Return the server that forks the nodes of `run`. It starts before the scenario is imported,
+    because its imports take as long as the preparation of the run.
+    """
+    if words[:1] != ["run"] or not words[1:] or {"-h", "--help"} & {*words}:
+        return nullcontext()
+    from nh_control.runs.fork_server import node_server
+
+    return node_server()
+
+
 def _main(argv: list[str] | None) -> int:
     interruption = Interruption()
     try:
         with interruption:
-            from nh_control.command import arguments  # slow import: Ctrl-C must work during it
+            words = list(sys.argv[1:] if argv is None else argv)
+            with _server_of_nodes(words) as server:
+                # slow import: Ctrl-C must work during it
+                from nh_control.command import arguments
 
-            args = arguments.parse(list(sys.argv[1:] if argv is None else argv))
-            args.interruption = interruption
-            return args.command(args)
+                args = arguments.parse(words)
+                args.interruption, args.server = interruption, server
+                return args.command(args)
     except (Exception, KeyboardInterrupt) as error:
         if interruption.requested or isinstance(error, KeyboardInterrupt):
             print(f"{PROGRAM}: interrupted", file=sys.stderr)

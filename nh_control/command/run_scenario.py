@@ -95,6 +95,8 @@ def run(args: Namespace) -> int:
     from nh_control.runs import launcher, output
 
     _require_programs(args)
+    with usage_errors(args.scenario.file):
+        options = settings(args)
     error, stopped, finished = "", "", True
     result: Result | None = None
     summary: dict[str, Any] = {}
@@ -104,7 +106,6 @@ def run(args: Namespace) -> int:
         with usage_errors(experiment.scenario.file):
             experiment.scenario.require_messages(experiment.model.system)
         folder = results_folder(args, experiment)
-        options = settings(args)
         running = progress.clock(
             "running", experiment.steps * experiment.model.h, options.speed_factor
         )
@@ -116,7 +117,7 @@ def run(args: Namespace) -> int:
         start = time.perf_counter()
         try:
             with writing(folder):
-                finished = launcher.run(experiment, options, folder, domain, running)
+                finished = launcher.run(experiment, options, folder, domain, args.server, running)
             stopped = "" if finished else "interrupted"
         except launcher.NodeFailed as failure:
             error, stopped = str(failure), failure.reason

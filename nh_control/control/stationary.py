@@ -4,6 +4,7 @@ momentum, the angles of wheels, or a disturbance, cannot or need not be stabiliz
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from nh_control.control.modes import scale
 from nh_control.numerics.independent_columns import independent_columns
+from nh_control.numerics.result_cache import cached_result
 
 INVARIANT = 1e-5
 """A combination of coordinates counts as an invariant if it changes by less than this fraction of
@@ -149,8 +151,17 @@ def _riccati(
 
 
 def _cost(A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray) -> np.ndarray:
-    """The stabilizing solution P of the Riccati equation."""
-    from scipy.linalg import solve_discrete_are  # importing it takes a long time
+    """The stabilizing solution P of the Riccati equation. The first one of a process is looked up
+    in the cache, because importing SciPy takes a hundred times as long as solving the equation.
+    """
+    if "scipy.linalg" in sys.modules:
+        return _computed_cost(A, B, Q, R)
+    key = [A, B, Q, R]
+    return cached_result("cost", key, lambda: {"P": _computed_cost(A, B, Q, R)}, "")["P"]
+
+
+def _computed_cost(A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray) -> np.ndarray:
+    from scipy.linalg import solve_discrete_are  # slow to import
 
     try:
         return solve_discrete_are(A, B, Q, R)

@@ -36,7 +36,8 @@ def ticks_computed_once(figure: Figure) -> Iterator[None]:
 
 def _compute_once(axis: Axis, name: str, place: Callable[[Axis], Any]) -> None:
     """Let a method of this axis return its last result until the limits or the place change."""
-    compute, last = getattr(axis, name), (None, None)
+    compute = getattr(axis, name)
+    last: tuple[Any, Any] = None, None
 
     def remembered(*args: Any) -> Any:
         nonlocal last

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from nh_control.runs import dds_domain, launcher
 from nh_control.runs.experiment import Experiment
+from nh_control.runs.fork_server import node_server
 from nh_control.runs.output import RECORDING
 from nh_control.runs.settings import RunSettings
 from nh_control.runs.simulation import ClosedLoop
@@ -40,7 +41,9 @@ def external_run(experiment: Experiment) -> ClosedLoop:
     with tempfile.TemporaryDirectory(prefix="nh_control_run_") as name:
         folder = Path(name)
         try:
-            if not launcher.run(experiment, NODES, folder, domain):
+            with node_server() as server:
+                finished = launcher.run(experiment, NODES, folder, domain, server)
+            if not finished:
                 raise Interrupted("a signal ended the nodes")
         except launcher.NodeFailed as failure:
             if failure.unanswered:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -21,11 +20,11 @@ import yaml
 from nh_control.mechanics.parameters import PROCESS
 from nh_control.runs import dds_domain, topics
 from nh_control.runs.experiment import Experiment
+from nh_control.runs.fork_server import ForkServer
 from nh_control.runs.node_process import (
     CONTROLLER_FAILED,
     NO_ANSWER,
     NOT_RECORDED,
-    PARENT,
     STEP_FAILED,
 )
 from nh_control.runs.output import LOGS, PARAMETERS, RECORDING
@@ -57,14 +56,6 @@ POLL_S = 0.05
 END_S = 10.0
 """Time (s) that a node has to exit after a signal before a stronger signal follows."""
 TAIL = 15
-_START = """
-import sys
-from nh_control.ros.nodes import start
-sys.exit(getattr(start, sys.argv.pop(1))())
-"""
-"""Python code of a node's process."""
-
-
 REASONS = {
     STEP_FAILED: "could not take a step",
     NO_ANSWER: "got no answer from the controller",
@@ -172,10 +163,11 @@ def run(
     settings: RunSettings,
     folder: Path,
     domain: int,
+    server: ForkServer,
     running: Callable[[], None] = lambda: None,
 ) -> bool:
-    """Run the nodes in a DDS domain until the plant has finished. Returns False if SIGINT or
-    SIGTERM ended the run early.
+    """Run the nodes, which the `server` forks, in a DDS domain until the plant has finished.
+    Returns False if SIGINT or SIGTERM ended the run early.
 
     Writes `parameters.yaml` and `logs/` into `folder`. Calls `running` repeatedly once all nodes
     have started. Raises NodeFailed if a node exits before the plant has finished, or if the plant
@@ -194,7 +186,7 @@ def run(
         try:
             for name in names:
                 if not interrupted.is_set():
-                    nodes[name] = _Node(name, file, folder / LOGS, domain)
+                    nodes[name] = _Node(server, name, file, folder / LOGS, domain)
             return _monitor(nodes, running, interrupted)
         finally:
             _end(nodes)
@@ -255,7 +247,7 @@ def _end(nodes: dict[str, _Node]) -> None:
             for name in group:
                 nodes[name].process.send_signal(number)
             deadline = time.monotonic() + END_S
-            if all(nodes[name].ended_by(deadline) for name in group):
+            if all(nodes[name].process.ended_by(deadline) for name in group):
                 break
 
 
@@ -264,7 +256,7 @@ class _Node:
     session, so only this program passes Ctrl-C on to it.
     """
 
-    def __init__(self, name: str, parameters: Path, folder: Path, domain: int):
+    def __init__(self, server: ForkServer, name: str, parameters: Path, folder: Path, domain: int):
         folder.mkdir(exist_ok=True)
         self.log = folder / f"{name}.log"
         environment = {
@@ -272,40 +264,14 @@ class _Node:
             "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
             **os.environ,
             dds_domain.VARIABLE: str(domain),
-            PARENT: str(os.getpid()),
         }
-        command = [
-            sys.executable,
-            "-c",
-            _START,
-            name,
-            "--ros-args",
-            "--disable-external-lib-logs",
-            "--params-file",
-            str(parameters),
-        ]
-        with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=environment,
-                start_new_session=True,
-            )
+        ros = ["--ros-args", "--disable-external-lib-logs", "--params-file", str(parameters)]
+        self.process = server.start([name, *ros], self.log, environment)
 
     def tail(self) -> str:
         """Return the last lines of the log, indented."""
         lines = self.log.read_text(errors="replace").splitlines()[-TAIL:]
         return "\n".join(f"    {line}" for line in lines) or "    (empty)"
-
-    def ended_by(self, deadline: float) -> bool:
-        """Wait until the process has ended or until `deadline` (monotonic time, s)."""
-        try:
-            self.process.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            return False
-        return True
 
 
 @contextmanager

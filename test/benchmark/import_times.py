@@ -5,8 +5,9 @@ of `import nh_control` and of nodes; a table.
 
 `import nh_control` 0.05 s, help 0.15 s, `list` 0.4 s, `simulate quadrotor_payload` 2.5 s with
 figures and 1.2 s without, `simulate snakeboard` 2 s and 1 s are what a user should wait at most
-where Python starts in 0.02 s. The first call fills the cache. Nodes need rclpy; their row is left
-out without it.
+where Python starts in 0.02 s. The first call fills the cache, and that of Python's byte
+code. Nodes need rclpy; their rows are left out without it. `run` imports plant, tracker and
+recorder once, in the server that forks them.
 """
 
 import os
@@ -27,7 +28,13 @@ COMMANDS = [
     *SIMULATE,
     *((*words, "--no-plots") for words in SIMULATE),
 ]
-NODES = ("plant", "tracker") if find_spec("rclpy") else ()
+NODES = {
+    "import of the plant": "import nh_control.ros.nodes.plant",
+    "import of the tracker": "import nh_control.ros.nodes.tracker",
+    "import of a run's nodes": "from nh_control.ros.nodes.start import *; import_nodes()",
+}
+# Users' Python stores byte code; without it, every row would contain half a second of compilation.
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 
 def cost(code: str, words: tuple[str, ...] = ()) -> tuple[float, int]:
@@ -35,7 +42,9 @@ def cost(code: str, words: tuple[str, ...] = ()) -> tuple[float, int]:
     before = os.times()
     command = [sys.executable, "-c", MODULES + code, *words]
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=True
+        )
     after = os.times()
     spent = sum(after[2:4]) - sum(before[2:4])
     return spent, int(done.stderr.split()[-1])
@@ -47,8 +56,8 @@ def main() -> None:
     for words in COMMANDS:
         code = "from nh_control.cli import main; main()"
         rows[" ".join(("nh_control", *words))] = code, words
-    for node in NODES:
-        rows[f"import of the {node}"] = f"import nh_control.ros.nodes.{node}", ()
+    if find_spec("rclpy"):
+        rows |= {name: (code, ()) for name, code in NODES.items()}
     print(f"{'program':46}{'s':>8}{'modules':>10}")
     for name, (code, words) in rows.items():
         cost(code, words)

@@ -96,6 +96,7 @@ def commands() -> Iterator[Row]:
 def first_messages() -> Iterator[Row]:
     """From the start of `nh_control run` to its first state or command, by the wall clock."""
     sys.path[:0] = [str(TEST), str(TEST / "ros")]
+    from import_times import ENVIRONMENT
     from probe import Probe
 
     from nh_control.runs.dds_domain import reserved_domain
@@ -111,9 +112,8 @@ def first_messages() -> Iterator[Row]:
             command += ["--domain", str(domain)]
             with tempfile.TemporaryDirectory() as folder:
                 start = time.perf_counter()
-                run = subprocess.Popen(
-                    command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-                )
+                quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+                run = subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, **quiet)
                 try:
                     probe.wait(lambda heard=heard: heard, f"{scenario}: the first {what}")
                     waits.append(time.perf_counter() - start)

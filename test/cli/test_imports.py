@@ -49,6 +49,28 @@ def test_the_second_list_builds_no_system_and_says_the_same(tmp_path):
     assert HEAVY & built >= {"numpy", "casadi"} and not (HEAVY - {"rich"}) & read
 
 
+GAIN = """
+import sys
+import numpy as np
+from nh_control.control.stationary import stationary
+A, B, one = np.array([[1.0, 0.1], [0.3, 1.0]]), np.array([[0.0], [0.1]]), np.eye(2)
+gain = stationary(A, B, one, np.eye(1), [0, 1], one, np.ones(2))
+print("scipy.linalg" in sys.modules, gain.K.tobytes().hex(), gain.P.tobytes().hex())
+"""
+
+
+def test_the_second_stationary_gain_imports_no_scipy_and_is_the_same(tmp_path):
+    """Importing it would take longer than everything else in a tracker."""
+    command, changed = [sys.executable, "-c", GAIN], environment(NH_CONTROL_CACHE=str(tmp_path))
+    tmp_path.chmod(0o700)
+    first, second = (
+        subprocess.run(command, env=changed, capture_output=True, text=True, check=True)
+        for _ in range(2)
+    )
+    (imported, *computed), (again, *stored) = first.stdout.split(), second.stdout.split()
+    assert (imported, again) == ("True", "False") and stored == computed
+
+
 def test_a_list_of_other_files_or_a_damaged_one_is_made_again(tmp_path, monkeypatch):
     monkeypatch.setattr(scenario_overview, "cache_directory", lambda: tmp_path)
     tmp_path.chmod(0o700)

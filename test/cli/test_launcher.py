@@ -6,6 +6,7 @@ import importlib.util
 import os
 import re
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -14,20 +15,25 @@ import yaml
 from nh_control import scenarios
 from nh_control.runs import launcher
 from nh_control.runs.experiment import Experiment
+from nh_control.runs.fork_server import ForkServer, ForkServerFailed
 from nh_control.runs.launcher import NodeFailed, RosMissing
 from nh_control.runs.node_process import PARENT, STEP_FAILED
 from nh_control.runs.settings import RunSettings
 
 NODE = """
 import os, signal, sys, time
+from nh_control.runs.fork_server import serve
 def end(*_):
     print("ended", time.monotonic(), flush=True)
     sys.exit(0)
-signal.signal(signal.SIGINT, end)
-exec({programs!r}.get(sys.argv[1], {usual!r}))
+def run():
+    signal.signal(signal.SIGINT, end)
+    exec({programs!r}.get(sys.argv[1], {usual!r}), globals())
+    return 0
+sys.exit(serve(lambda: None, run))
 """
 SAYS = f"""
-print(os.getsid(0) == os.getpid(), os.environ["{PARENT}"], sys.argv[-1],
+print(os.getsid(0) == os.getpid(), os.environ["{PARENT}"] == str(os.getppid()), sys.argv[-1],
       os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"], os.environ["ROS_DOMAIN_ID"],
       sys.stdin.read(), flush=True)
 """
@@ -47,10 +53,10 @@ def run(experiment, monkeypatch, tmp_path):
 
     def run(settings=RunSettings(display=False), running=lambda: None, **programs):
         node = NODE.format(programs={"plant": ENDS, **programs}, usual=SAYS + WAITS)
-        monkeypatch.setattr(launcher, "_START", node)
         before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
         try:
-            return launcher.run(experiment, settings, tmp_path, 5, running)
+            with ForkServer(node) as server:
+                return launcher.run(experiment, settings, tmp_path, 5, server, running)
         finally:
             assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == before
 
@@ -76,7 +82,7 @@ def test_nodes_are_processes_of_their_own_until_the_plant_ends_and_the_recorder_
     logs = {one.stem: one.read_text() for one in (tmp_path / "logs").iterdir()}
     assert logs.keys() == set(names)
     for log in logs.values():
-        assert log.splitlines()[0] == f"True {os.getpid()} {file} {discovery or 'LOCALHOST'} 5 "
+        assert log.splitlines()[0] == f"True True {file} {discovery or 'LOCALHOST'} 5 "
     ended = {name: float(log.split()[-1]) for name, log in logs.items() if name != "plant"}
     assert max(ended, key=ended.get) == "recorder" or "recorder" not in names
     assert yaml.safe_load(file.read_text())["/**"]["ros__parameters"]["scenario"] == "urdf"
@@ -108,6 +114,25 @@ def test_a_node_that_ends_too_soon_is_named_with_the_end_of_its_log(
     assert failed.value.reason == reason
     log = tmp_path / "logs" / f"{node}.log"
     assert str(failed.value) == f"{reason}; the end of {log}:\n{tail}"
+
+
+def test_forked_processes_end_with_the_program_that_started_their_server(tmp_path):
+    node = NODE.format(programs={}, usual="print(os.getpid(), flush=True); " + WAITS)
+    with ForkServer(node) as server:
+        process = server.start(["one"], log := tmp_path / "one.log", os.environ)
+        assert process.poll() is None and not process.ended_by(time.monotonic() + 0.2)
+        while not (text := log.read_text()):
+            time.sleep(0.02)
+    deadline = time.monotonic() + 20
+    while Path(f"/proc/{int(text)}/fd/1").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not Path(f"/proc/{int(text)}/fd/1").exists()
+
+
+def test_a_server_that_fails_is_an_error_and_nobody_waits_for_it(tmp_path):
+    message = pytest.raises(ForkServerFailed, match="ended with exit code 3")
+    with ForkServer("import sys; sys.exit(3)") as server, message:
+        server.start(["one"], tmp_path / "one.log", os.environ)
 
 
 def test_who_does_not_end_is_killed(run, monkeypatch, tmp_path):

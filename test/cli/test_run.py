@@ -17,14 +17,16 @@ from nh_control.runs.dds_domain import reserved_domain
 
 
 def alive(folder):
-    """Return the process ids of nodes whose parameters are in the folder."""
+    """Return the process ids of nodes that log into the folder, and of all processes that were
+    started in it.
+    """
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            with open(f"/proc/{pid}/cmdline") as file:
-                found += [int(pid)] * (str(folder) in file.read())
+            places = [os.readlink(f"/proc/{pid}/{name}") for name in ("cwd", "fd/1")]
         except OSError:
             continue
+        found += [int(pid)] * any(place.startswith(str(folder)) for place in places)
     return found
 
 
@@ -205,9 +207,9 @@ def test_nodes_do_not_outlive_a_killed_command(tmp_path):
     hidden = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     process = started("--no-plots", folder=tmp_path, **hidden)
     deadline = time.monotonic() + 30
-    while len(alive(tmp_path / "out" / "parameters.yaml")) < 4 and time.monotonic() < deadline:
+    while len(alive(tmp_path / "out")) < 4 and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert len(alive(tmp_path / "out" / "parameters.yaml")) >= 4
+    assert len(alive(tmp_path / "out")) >= 4
     process.kill()
     process.wait()
     deadline = time.monotonic() + 20

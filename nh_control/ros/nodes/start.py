@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -41,6 +42,24 @@ def _run(name: str) -> int:
         signal.signal(number, lambda *_: os._exit(0))
     gc.disable()  # it takes a fifth of the import time; `process.run_all` enables it
     return import_module(f"nh_control.ros.nodes.{name}").main()
+
+
+def forked() -> int:
+    """Import the nodes of every run, and fork processes whose first argument is the name of their
+    node (see `fork_server.serve`). Returns the exit code.
+    """
+    # not at the top: nodes that are not forked must install their signal handlers soon
+    from nh_control.runs.fork_server import serve
+
+    return serve(import_nodes, lambda: _run(sys.argv.pop(1)))
+
+
+def import_nodes() -> None:
+    """Import the modules of the nodes of every run."""
+    for name in ("plant", "tracker", "recorder"):
+        # a node that cannot be imported reports it in its own log
+        with suppress(ImportError):
+            import_module(f"nh_control.ros.nodes.{name}")
 
 
 def stray_arguments(arguments: Sequence[str]) -> list[str]:
