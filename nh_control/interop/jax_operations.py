@@ -158,7 +158,7 @@ class JaxStep:
         equations = StepEquations(d.system, replace(d.method, substeps=(1.0,)), str(d))
         functions = {f.name(): f for f in equations.step}
         names = "start", "residual", "jacobian", "readout"
-        self._start, self._residual, self._jacobian, self._readout = (
+        self._start, self._residual, self._r_z, self._readout = (
             translated(functions[name]) for name in names
         )
         self._tangent = translated(coordinates.expressions["tangent"])
@@ -197,6 +197,7 @@ class JaxStep:
         if not self._n:
             return z, jnp.array(True)
         terms, r, J = self._start(x, u, p)
+        J = J.reshape(self._n, self._n)
         # sizes of the residual's terms, to which errors are relative: |terms| + |J| |z|
         fixed = jnp.where(jnp.isfinite(terms), terms, 0.0)
 
@@ -205,7 +206,7 @@ class JaxStep:
 
         def iterate(at: _Iterate) -> _Iterate:
             trial = at.z + at.t * at.dz
-            (r,), (J,) = (f(x, u, trial, p) for f in (self._residual, self._jacobian))
+            (r,), J = self._residual(x, u, trial, p), self._jacobian(x, u, trial, p)
             size = sizes(J, trial)
             error = jnp.max(jnp.abs(r) / size)
             # sufficient decrease (Armijo) of the relative error
@@ -251,6 +252,10 @@ class JaxStep:
         # the last correction is applied without another test, as in newton.h
         return last.z + last.dz, last.converged
 
+    def _jacobian(self, x: jax.Array, u: jax.Array, z: jax.Array, p: jax.Array) -> jax.Array:
+        """r_z (n, n), which a translated function returns as a vector for n = 1."""
+        return self._r_z(x, u, z, p)[0].reshape(self._n, self._n)
+
     def _matrices(
         self, x: jax.Array, u: jax.Array, p: jax.Array
     ) -> tuple[list[jax.Array], list[jax.Array]]:
@@ -258,7 +263,7 @@ class JaxStep:
         for parameters that are not named.
         """
         z = self._unknowns(x, u, p)
-        (J,) = self._jacobian(x, u, z, p)
+        J = self._jacobian(x, u, z, p)
 
         # parameters that are not named are constants, whose derivatives may not exist
         named = bool(len(self._indices))

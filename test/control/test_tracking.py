@@ -164,7 +164,7 @@ CASES = [
     if name != "bicycle"  # it falls where it comes to rest
     for reference in scenarios.get(name).references
 ]
-QUICK = {("snakeboard", "turning"), ("car", "lane_change"), ("pendulum_swing_up", "swing_up")}
+QUICK = {("car", "lane_change"), ("pendulum_swing_up", "swing_up")}
 LONG = {("marionette", "published"), ("marionette", "sway")}
 """As long as all others together; the marionette's `step` is one of these."""
 
