@@ -154,8 +154,13 @@ def bounds_of(
     values of the constraints, then the m quantities with hard `limits` (m, 2). `counts` contains
     the number of values of each constraint.
     """
-    hard = np.column_stack([limits, np.full(len(limits), np.inf)])
-    return np.vstack([*(_bounds(dsys, c, n) for c, n in zip(constraints, counts)), hard])
+    bounds, first = np.empty((sum(counts) + len(limits), 3)), 0
+    for c, n in zip(constraints, counts):
+        bounds[first : first + n] = _bounds(dsys, c, n)
+        first += n
+    # limits are hard
+    bounds[first:, :2], bounds[first:, 2] = limits, np.inf
+    return bounds
 
 
 def _value(dsys: DiscreteSystem, c: Constraint, x: ca.SX, u: ca.SX, w: ca.SX) -> ca.SX:

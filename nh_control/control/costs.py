@@ -209,7 +209,8 @@ def limit_bounds(dsys: DiscreteSystem, limits: LimitsByName) -> tuple[np.ndarray
     Raises ValueError if a name is neither a state nor an input, or if lower < upper does not hold.
     """
     names = (*dsys.state_names, *dsys.inputs)
-    both = np.tile([-np.inf, np.inf], (len(names), 1))
+    both = np.empty((len(names), 2))
+    both[:] = -np.inf, np.inf
     for name, limit in limits.items():
         if name not in names:
             raise ValueError(

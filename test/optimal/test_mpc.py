@@ -99,6 +99,19 @@ def test_a_step_is_prepared_before_its_state_is_there():
         mpc.feedback(mpc.prepare(skipped.memory), [0, np.nan, 0, 0])
 
 
+def test_solvers_are_used_again():
+    """Those of a preparation without feedback, and of a tracker that is no longer used."""
+    mpc = tracker()
+    (solver,) = mpc._idle
+    memory = mpc.command(0, OFF).memory
+    prepared = mpc.prepare(memory)
+    assert prepared.solver == [solver]
+    del prepared
+    assert mpc._idle == [solver]
+    del mpc
+    assert tracker()._idle == [solver]
+
+
 def test_late_solves_use_the_last_plan_with_its_gain_and_then_lqr():
     dsys, rest = upright()
     mpc, lqr = tracker(horizon_s=0.4), nh.LqrTracker(dsys, rest, *WEIGHTS, hold=True)

@@ -43,7 +43,7 @@ class ExtendedStates:
     def _coordinates(self) -> tuple[str, ...]:
         return self.dsys.state_space.tangent_names
 
-    @property
+    @cached_property
     def parameters(self) -> list[str]:
         """The free parameters."""
         return [name for name in self.free if name not in self._coordinates]
@@ -112,6 +112,8 @@ class ExtendedStates:
 
     def of_states(self, states: np.ndarray) -> np.ndarray:
         """The system's states (N + 1, nx), extended by its parameters and the first state."""
+        if not (self.parameters or self.periodic):
+            return states
         constants = np.concatenate(
             [self.dsys.parameter_values[self.places], states[0] if self.periodic else []]
         )

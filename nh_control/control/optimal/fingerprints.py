@@ -47,6 +47,20 @@ class Identity:
         return id(self.of)
 
 
+class Pattern:
+    """A sparsity pattern, equal to those with the same entries."""
+
+    def __init__(self, of: ca.Sparsity):
+        self.of = ca.Sparsity(of)  # a copy, because patterns can be changed in place
+        self._hash = hash((of.shape, of.nnz()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pattern) and bool(self.of == other.of)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
 Seen: TypeAlias = "dict[int, tuple[int, object]]"
 """Functions and containers by identity, with their numbers in the order of the first visit."""
 
@@ -59,43 +73,39 @@ def fingerprint(value: Any, seen: Seen | None = None) -> Hashable:
     that has already been `seen` is represented by its number, so functions may call themselves.
     Raises Unknown for other objects.
     """
-    seen = {} if seen is None else seen
     kind = type(value)
-    if kind in NUMBERS or isinstance(value, np.generic):
+    if kind in NUMBERS:
         return kind, repr(value)  # distinguishes 0.0 from -0.0, and nan equals nan
-    if kind is np.ndarray and not value.dtype.hasobject:
-        return kind, value.dtype.str, value.shape, value.tobytes()
-    if kind in (ca.DM, ca.Sparsity):
-        return kind, value.serialize()
-    if kind is ca.SX and value.is_constant():
-        return kind, ca.DM(value).serialize()
-    if isinstance(value, CONSTANT) or _is_of_library(value):
-        return Identity(value)
     if kind is CodeType:
         return kind, value
+    if kind is ca.Sparsity:
+        return Pattern(value)
+    seen = {} if seen is None else seen
+    parts = PARTS.get(kind)
+    if parts is None:
+        if isinstance(value, np.generic):
+            return kind, repr(value)
+        if kind is np.ndarray and not value.dtype.hasobject:
+            return kind, value.dtype.str, value.shape, value.tobytes()
+        if kind is ca.DM:
+            return kind, value.serialize()
+        if kind is ca.SX and value.is_constant():
+            return kind, ca.DM(value).serialize()
+        if isinstance(value, CONSTANT) or _is_of_library(value):
+            return Identity(value)
+        if not (is_dataclass(value) and kind.__module__.startswith("nh_control.")):
+            raise Unknown(f"{kind.__name__} {value!r:.80}")
+        parts = _fields
     if id(value) in seen:
         return "seen", seen[id(value)][0]
     # no other value has the identity of a value that is alive
-    seen[id(value)] = (len(seen), value)
-    return kind, tuple(fingerprint(part, seen) for part in _parts(value))
+    seen[id(value)] = len(seen), value
+    return kind, tuple([fingerprint(part, seen) for part in parts(value)])
 
 
-def _parts(value: Any) -> Iterable[Any]:
-    """The values that determine a function, a container or a data class. Raises Unknown."""
-    kind = type(value)
-    if kind in (tuple, list):
-        return value
-    if kind is dict:
-        return chain.from_iterable(value.items())
-    if kind is FunctionType:
-        return _of_function(value)
-    if kind is MethodType:
-        return value.__func__, value.__self__
-    if kind is partial:
-        return value.func, value.args, value.keywords
-    if is_dataclass(value) and kind.__module__.startswith("nh_control."):
-        return [getattr(value, f.name) for f in fields(value)]
-    raise Unknown(f"{kind.__name__} {value!r:.80}")
+def _fields(value: Any) -> Iterable[Any]:
+    """The values of the fields of a data class."""
+    return [getattr(value, f.name) for f in fields(value)]
 
 
 def _is_of_library(value: Any) -> bool:
@@ -125,8 +135,20 @@ def _of_function(f: FunctionType) -> Iterable[Any]:
         cells = [cell.cell_contents for cell in f.__closure__ or ()]
     except ValueError:
         raise Unknown(f"{f.__qualname__}, which has a variable without a value") from None
-    defaults = list(f.__defaults__ or ()), f.__kwdefaults__ or {}
-    return code, cells, *defaults, used, f.__dict__
+    # None stands for what is empty
+    defaults = f.__defaults__, f.__kwdefaults__
+    return code, cells or None, *defaults, used or None, f.__dict__ or None
+
+
+PARTS: Mapping[type, Callable[[Any], Iterable[Any]]] = {
+    tuple: lambda value: value,
+    list: lambda value: value,
+    dict: lambda value: chain.from_iterable(value.items()),
+    FunctionType: _of_function,
+    MethodType: lambda value: (value.__func__, value.__self__),
+    partial: lambda value: (value.func, value.args, value.keywords),
+}
+"""The values that determine a container or a function, by its type."""
 
 
 @lru_cache(maxsize=512)

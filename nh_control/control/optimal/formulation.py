@@ -85,19 +85,24 @@ class Formulation:
         return [first, *(c.table(nodes, nrho) for c in self.constraints)]
 
     @cached_property
-    def _limits(self) -> np.ndarray:
-        """Lower and upper limits (nx + nu, 2) of states and inputs."""
-        return limit_bounds(self.dsys, self.states.motion_limits(self.limits))[0]
+    def _limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper limits (nx + nu, 2) of states and inputs, and their distances."""
+        return limit_bounds(self.dsys, self.states.motion_limits(self.limits))
 
     @property
     def state_limits(self) -> np.ndarray:
         """Lower and upper limits (nx, 2) of the states."""
-        return self._limits[: self.dsys.nx]
+        return self._limits[0][: self.dsys.nx]
 
     @property
     def input_bounds(self) -> np.ndarray:
         """Lower and upper limits (2, nu) of the inputs."""
-        return self._limits[self.dsys.nx :].T
+        return self._limits[0][self.dsys.nx :].T
+
+    @property
+    def input_spans(self) -> np.ndarray:
+        """Distances (nu) between the lower and upper limits of inputs, 1 if infinite."""
+        return self._limits[1][self.dsys.nx :]
 
     @cached_property
     def constant_limits(self) -> np.ndarray:
@@ -107,4 +112,4 @@ class Formulation:
     @cached_property
     def parameters(self) -> np.ndarray:
         """The parameters (N + 1, n) of the cost and the constraints at all nodes."""
-        return np.hstack(self.tables)
+        return np.concatenate(self.tables, axis=1)

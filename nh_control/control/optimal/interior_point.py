@@ -144,6 +144,7 @@ def _search(
     if interrupted:
         stopped = "interrupted"
     if outcome in (Outcome.GOES_ON, Outcome.NO_STEP):
+        native.record.curved = 0  # the errors contain no second derivatives
         native.call("nh_ocp_measure")
     return _optimum(native, guess, outcome, stopped, tuple(history))
 
@@ -164,6 +165,8 @@ def _soften(native: Transcription) -> Elastic:
     """Assign weights to hard rows that the guess violates. The weights are exact penalties, which
     increase until the rows are satisfied.
     """
+    if not native.problem.structure.rows:
+        return Elastic.none()
     first = 2 * native.problem.dsys.nu
     holds, c = native.array("s")[:, first:] > 0, native.array("c")[:, first:]
     weights = native.array("weight")[first:]
@@ -214,20 +217,18 @@ def start(native: Transcription, guess: Trajectory, warm: Multipliers | None = N
     problem = native.problem
     lower, upper = problem.input_bounds
     # an interior point: the inputs stay away from their limits
-    with np.errstate(invalid="ignore"):
-        margin = INSIDE * np.where(np.isfinite(upper - lower), upper - lower, 1.0)
+    margin = INSIDE * problem.input_spans
     margin = margin if warm is None else np.minimum(margin, native.record.mu)
-    states = native.array("x")[:, : problem.dsys.nx]
-    native.array("x")[...] = problem.states.of_states(guess.states)
+    x, pi = native.array("x"), native.array("pi")
+    states = x[:, : problem.dsys.nx]
+    x[...] = problem.states.of_states(guess.states)
     native.call("nh_ocp_project")
     require_projected(problem.dsys, guess, states)
     native.array("u")[...] = guess.inputs.clip(lower + margin, upper - margin)
     _find_unknowns(native, states)
-    native.array("pi")[...] = 0.0
+    pi[...] = native.array("nu")[...] = 0.0
     if warm is not None:
-        native.array("pi")[:, : problem.dsys.ndx] = warm.costates
-    native.array("nu")[...] = 0.0 if warm is None else warm.end
-    if warm is not None:
+        pi[:, : problem.dsys.ndx], native.array("nu")[...] = warm.costates, warm.end
         # s = 0: inequalities without multipliers in `warm` are initialized as in a cold start
         native.array("s")[...] = 0.0
         for i, name in enumerate(problem.names):
@@ -288,7 +289,7 @@ def _optimum(
 ) -> Optimum:
     problem, r, x = native.problem, native.record, native.array("x")
     d = problem.states.system_at(x[0])
-    states, inputs = x[:, : d.nx].copy(), native.array("u").copy()
+    states, inputs = x[:, : d.nx], native.array("u")  # a Trajectory copies them
     trajectory = Trajectory(d.h, states, inputs, d.state_names, d.inputs, guess.name, d)
     reason = f"the errors are below {r.tolerance:g}"
     if outcome != Outcome.OPTIMAL:
@@ -317,18 +318,18 @@ def _optimum(
 
 def _worst(native: Transcription) -> str:
     """The constraint with the largest violation, in words."""
-    names, n = native.problem.names, native.problem.steps
-    holds = native.array("s") > 0
-    outside = np.where(holds, -native.array("c"), -np.inf)
-    gaps = np.abs(native.array("gap"))
-    k = gaps.max(axis=1).argmax()
-    violations = [(float(gaps.max()), f"the step from node {k} does not reach the next node")]
+    problem, s, gaps = native.problem, native.array("s"), np.abs(native.array("gap"))
+    k, i = divmod(int(gaps.argmax()), gaps.shape[1])
+    violations = [(float(gaps[k, i]), f"the step from node {k} does not reach the next node")]
     if native.record.n_end:
         e = np.abs(native.array("e"))
-        violations.append((float(e.max()), f"the end condition is violated at node {n}"))
-    if outside.size:
-        k, i = np.unravel_index(outside.argmax(), outside.shape)
-        violations.append((float(outside[k, i]), f"{names[i]!r} is violated at node {k}"))
+        text = f"the end condition is violated at node {problem.steps}"
+        violations.append((float(e.max()), text))
+    if s.size:
+        outside = np.where(s > 0, -native.array("c"), -np.inf)
+        k, i = divmod(int(outside.argmax()), s.shape[1])
+        text = f"{problem.names[i]!r} is violated at node {k}"
+        violations.append((float(outside[k, i]), text))
     # a gap is usually caused by another violation, which is reported instead
     best = max(violations[1:], default=violations[0])
     size, text = best if best[0] > native.record.tolerance else max(violations)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -149,6 +150,8 @@ class MpcTracker:
         self._problem, self._bounds = problem, problem.input_bounds
         self._idle: list[Transcription] = []
         self._idle.append(self._take_solver())
+        # the next tracker of this structure takes the solvers of this one
+        weakref.finalize(self, _give_back, self._idle)
 
     def with_reference(self, reference: Trajectory) -> MpcTracker:
         """The same tracker with a different reference."""
@@ -199,7 +202,10 @@ class MpcTracker:
         k = memory.k + 1 if k is None else k
         solver = self._take_solver()
         if not self.is_following(k) or self._prepare(solver, memory, k):
-            return Prepared(k, memory, [solver])
+            prepared = Prepared(k, memory, [solver])
+            # without feedback, for example after a late state, the solver is idle again
+            weakref.finalize(prepared, _move, prepared.solver, self._idle)
+            return prepared
         self._idle.append(solver)
         return Prepared(k, memory, [])
 
@@ -230,10 +236,11 @@ class MpcTracker:
         d = self._estimate(k, x, memory)
         updated = replace(memory, k=k, disturbance=d)
         # the first call takes the solver; a second call prepares the step again
-        solvers = prepared.solver or self.prepare(memory, k).solver
+        if not prepared.solver:
+            prepared = self.prepare(memory, k)
         plan = None
-        if solvers:
-            solver = solvers.pop()
+        if prepared.solver:
+            solver = prepared.solver.pop()
             plan = self._solve(solver, k, x, updated)
             self._idle.append(solver)
         if plan is None:
@@ -411,3 +418,15 @@ class MpcTracker:
         before = DisturbanceEstimate(memory.disturbance, memory.predicted)
         node = min(k, len(self.reference) - 1)
         return self.fallback.estimate(node, x, before).disturbance
+
+
+def _move(some: list[Transcription], to: list[Transcription]) -> None:
+    """Move all solvers from one list to the other."""
+    while some:
+        to.append(some.pop())
+
+
+def _give_back(idle: list[Transcription]) -> None:
+    """Give all solvers to the pool."""
+    while idle:
+        solvers.give(idle.pop())

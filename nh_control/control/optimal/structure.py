@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections import OrderedDict
 from collections.abc import Hashable
 from functools import cache, cached_property
 from pathlib import Path
@@ -167,22 +166,23 @@ class Structures:
     """The structures of the most recent problems, by their keys."""
 
     def __init__(self) -> None:
-        self._by_key: OrderedDict[Hashable, Structure] = OrderedDict()
+        self._by_key = dict[Hashable, Structure]()  # the most recent ones are last
         self._lock = Lock()
 
     def of(self, problem: Formulation) -> Structure:
         """The structure of a problem. It is created if it does not exist yet."""
         key = _key(problem)
         with self._lock:
-            if key in self._by_key:
-                self._by_key.move_to_end(key)
-                return self._by_key[key]
+            structure = self._by_key.pop(key, None)
+            if structure is not None:
+                self._by_key[key] = structure
+                return structure
         structure = Structure(problem)  # slow, so not under the lock
         with self._lock:
             self._by_key[key] = structure
             while len(self._by_key) > MOST:
                 # discard the least recently used structure
-                self._by_key.popitem(last=False)
+                del self._by_key[next(iter(self._by_key))]
         return structure
 
 

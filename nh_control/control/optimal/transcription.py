@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
-from threading import Lock
+from threading import RLock
 
 import numpy as np
 
@@ -36,8 +35,16 @@ class Problem(Formulation):
     @cached_property
     def bounds(self) -> np.ndarray:
         """The bounds and weights (n, 3) of all bounded quantities (see `bounds_of`)."""
-        limits = np.vstack([self.state_limits, self.constant_limits])
+        limits = np.concatenate([self.state_limits, self.constant_limits])
         return bounds_of(self.dsys, self.constraints, self.structure.counts, limits)
+
+    @cached_property
+    def place(self) -> Hashable:
+        """The fixed properties of a transcription: structure, system, steps, curvature and
+        threads.
+        """
+        system = Identity(self.structure), Identity(self.dsys)
+        return *system, self.steps, self.curved, self.threads
 
     @property
     def row_weights(self) -> np.ndarray:
@@ -71,7 +78,7 @@ class Transcription:
 
     def __init__(self, problem: Problem):
         states = problem.states
-        self.problem, self.place = problem, place_of(problem)
+        self.problem = problem
         self.routines = self._step_routines()
         threads = min(problem.threads, problem.steps, MAX_THREADS)
         # steps computed in Python do not run in parallel
@@ -117,12 +124,16 @@ class Transcription:
     def _write(self, problem: Problem) -> None:
         states, first = problem.states, 2 * problem.dsys.nu
         self.array("lower")[:], self.array("upper")[:] = problem.input_bounds
-        self.array("weight")[:first] = np.inf
-        self.array("weight")[first:] = problem.row_weights
-        self.array("offset")[:] = problem.offsets
-        self.array("goal")[:] = 0.0 if problem.end is None else problem.end
+        weight = self.array("weight")
+        weight[:first] = np.inf
+        if problem.structure.rows:
+            weight[first:] = problem.row_weights
+            self.array("offset")[:] = problem.offsets
+        if problem.end is not None:
+            self.array("goal")[:] = problem.end
         self.array("w")[...] = problem.parameters
-        self.array("moves")[...], self.array("places")[:] = states.moves, states.places
+        if states.free:
+            self.array("moves")[...], self.array("places")[:] = states.moves, states.places
 
     @property
     def bytes(self) -> int:
@@ -163,24 +174,18 @@ class Transcription:
         return StepRoutines(problem.dsys, problem.curved, bool(problem.states.parameters))
 
 
-def place_of(problem: Problem) -> Hashable:
-    """The fixed properties of a transcription: structure, system, steps, curvature and threads."""
-    system = Identity(problem.structure), Identity(problem.dsys)
-    return *system, problem.steps, problem.curved, problem.threads
-
-
 class Solvers:
     """Idle transcriptions, which are reused for the next problem with the same place."""
 
     def __init__(self) -> None:
-        self._idle: OrderedDict[Hashable, Transcription] = OrderedDict()
-        self._lock = Lock()
+        self._idle = dict[Hashable, Transcription]()  # the most recent ones are last
+        self._lock = RLock()  # a tracker that ends while the lock is held gives solvers back
 
     def take(self, problem: Problem) -> Transcription:
         """A transcription for exclusive use."""
         with self._lock:
             # a solver is replaced if its functions have been compiled in the meantime
-            solver = self._idle.pop(place_of(problem), None)
+            solver = self._idle.pop(problem.place, None)
         if solver is None or not solver.is_current:
             return Transcription(problem)
         solver.load(problem)
@@ -190,11 +195,12 @@ class Solvers:
         """Store a transcription for the next problem, and discard the oldest ones if the total
         exceeds CACHE_BYTES.
         """
+        place = solver.problem.place
         with self._lock:
-            self._idle[solver.place] = solver
-            self._idle.move_to_end(solver.place)
+            self._idle.pop(place, None)
+            self._idle[place] = solver
             while sum(each.bytes for each in self._idle.values()) > CACHE_BYTES:
-                self._idle.popitem(last=False)
+                del self._idle[next(iter(self._idle))]
 
     @contextmanager
     def lease(self, problem: Problem) -> Iterator[Transcription]:
