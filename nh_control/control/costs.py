@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import accumulate
 from typing import Protocol, TypeAlias
 
 import casadi as ca
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike
 from nh_control.control.weights import StateWeight, checked_weights, is_local
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.geometry.space import Space
 from nh_control.numerics import compiled
 from nh_control.numerics.compiled import Functions
 
@@ -92,26 +94,45 @@ def quadratic_cost(
             f"{desired.inputs.shape[1]} inputs, expected {nx} and {nu}"
         )
 
-    weights, space = QuadraticWeights.of(dsys, desired.states, Q, R, Qf), dsys.state_space
-    by_state, by_input, at_end = patterns = weights.patterns
-    # the parameters w of a node: x_d, u_d, then the triangles of Q, R and Qf
-    first, second, third, end = np.cumsum(
-        [nx + nu, *(pattern.nnz() for pattern in patterns)]
-    ).tolist()
-
-    def squared(pattern: ca.Sparsity, triangle: ca.SX, d: ca.SX) -> ca.SX:
-        return ca.bilin(ca.triu2symm(ca.SX(pattern, triangle)), d, d) / 2
-
-    def stage(x: ca.SX, u: ca.SX, w: ca.SX) -> ca.SX:
-        dx, du = space.local(w[:nx], x), u - w[nx : nx + nu]
-        return squared(by_state, w[first:second], dx) + squared(by_input, w[second:third], du)
-
-    def terminal(x: ca.SX, w: ca.SX) -> ca.SX:
-        return squared(at_end, w[third:end], space.local(w[:nx], x))
-
+    weights = QuadraticWeights.of(dsys, desired.states, Q, R, Qf)
+    expressions = QuadraticExpressions(dsys.state_space, nx, nu, weights.patterns)
     # the last node has no input
     inputs = np.vstack([desired.inputs, np.zeros((1, nu))])
-    return Cost(stage, terminal, weights.parameters(desired.states, inputs))
+    parameters = weights.parameters(desired.states, inputs)
+    return Cost(expressions.stage, expressions.terminal, parameters)
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticExpressions:
+    """The expressions of a quadratic cost, which depend on the space of the states, on the sizes
+    nx and nu, and on the `patterns` of the triangles of Q, R and Qf. They never change.
+    """
+
+    space: Space
+    nx: int
+    nu: int
+    patterns: tuple[ca.Sparsity, ca.Sparsity, ca.Sparsity]
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        """Where the parts of the parameters w of a node end: x_d and u_d, then the triangles."""
+        sizes = [self.nx + self.nu, *(pattern.nnz() for pattern in self.patterns)]
+        return list(accumulate(sizes))
+
+    def stage(self, x: ca.SX, u: ca.SX, w: ca.SX) -> ca.SX:
+        """The cost of a node with the input u."""
+        (by_state, by_input, _), (first, second, third, _) = self.patterns, self._ends
+        dx, du = self.space.local(w[: self.nx], x), u - w[self.nx : first]
+        return _squared(by_state, w[first:second], dx) + _squared(by_input, w[second:third], du)
+
+    def terminal(self, x: ca.SX, w: ca.SX) -> ca.SX:
+        """The cost of the last node."""
+        *_, third, end = self._ends
+        return _squared(self.patterns[-1], w[third:end], self.space.local(w[: self.nx], x))
+
+
+def _squared(pattern: ca.Sparsity, triangle: ca.SX, d: ca.SX) -> ca.SX:
+    return ca.bilin(ca.triu2symm(ca.SX(pattern, triangle)), d, d) / 2
 
 
 @dataclass(frozen=True)

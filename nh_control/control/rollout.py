@@ -27,6 +27,11 @@ from nh_control.discrete.simulation import input_rows
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 
+PARTS, LARGEST_PART = 8, 512
+"""Number of parts per thread, and the maximum number of runs in a part, if vector lanes are used:
+enough parts to share them among the threads and to end soon after Ctrl-C, and few enough for the
+time in Python.
+"""
 IN_LOOPS = Vectorization(1, "every closed loop is a separate native loop")
 REFUSED = -1
 """Number of steps that is recorded for a run with invalid parameters."""
@@ -162,7 +167,7 @@ def rollout(
     systems = RunSystems.of(dsys, parameters)
     counts = {"x0s": len(starts) if starts.ndim == 2 else None, "parameters": systems.runs}
     run_part: Callable[[range, Event], None]
-    size = 1
+    size, workers = 1, threads or processors()
     if isinstance(inputs, Controller) or callable(inputs):
         tracker = as_tracker(inputs, model or dsys, steps)
         steps = _controlled_steps(tracker, steps)
@@ -181,8 +186,8 @@ def rollout(
         how = dsys.vectorization if runs >= FEWEST else Vectorization(1, f"only {runs} runs")
         out = Rollouts.empty(dsys, (runs, rows.shape[-2]), every, 0, how)
         out.states[:, 0] = starts
-        # as many runs per part as there are vector lanes, but one part for every thread
-        size = min(LANES, -(-runs // (threads or processors())))
+        # at least one part for every thread
+        size = min(_runs_at_once(runs, how, workers), -(-runs // workers))
         run_part = partial(_open_loops, systems, rows, out)
     dsys.native()  # compile before the threads start
     parts = [range(i, min(i + size, runs)) for i in range(0, runs, size)]
@@ -260,6 +265,14 @@ def _closed_loop_results(
     return Rollouts.empty(model, (runs, steps // every), every, model.ndx)
 
 
+def _runs_at_once(runs: int, how: Vectorization, workers: int) -> int:
+    """The number of runs in a part: as many as there are vector lanes or, if they are used, a
+    multiple of it for about PARTS parts of every thread.
+    """
+    groups = runs // (PARTS * workers * LANES) if how.lanes > 1 else 1
+    return min(LANES * max(groups, 1), LARGEST_PART)
+
+
 def _open_loops(
     systems: RunSystems, inputs: np.ndarray, out: Rollouts, runs: range, stopped: Event
 ) -> None:
@@ -268,20 +281,22 @@ def _open_loops(
     """
     out.inputs[_slice(runs)] = inputs if inputs.ndim == 2 else inputs[_slice(runs)]
     accepted, done = dict[int, DiscreteSystem](), np.zeros(len(runs), dtype=np.int64)
-    for i, run in enumerate(runs):
+    distinct = systems.distinct(runs)
+    for i, run in enumerate(distinct):
         try:
             accepted[run] = systems(run)
         except ValueError as refused:
             done[i] = REFUSED
             out.ended(run, 0, refused)
     if len(runs) >= FEWEST:
-        parameters = [
-            accepted.get(run, systems.dsys).parameter_values for run in systems.distinct(runs)
-        ]
+        parameters = [accepted.get(run, systems.dsys).parameter_values for run in distinct]
         _in_lanes(systems.dsys, np.array(parameters), out, runs, done, stopped)
-    for run, dsys in accepted.items():
+    whole = out.every * out.inputs.shape[1]
+    out.steps[_slice(runs)] = np.where(done == whole, whole, 0)
+    for i in np.flatnonzero((done != whole) & (done != REFUSED)).tolist():
         # continue each run where its lane stopped
-        _open_loop(dsys, out, run, int(done[run - runs.start]), stopped)
+        dsys = accepted.get(runs[i], systems.dsys)
+        _open_loop(dsys, out, runs[i], int(done[i]), stopped)
 
 
 def _in_lanes(

@@ -108,6 +108,21 @@ def test_a_run_that_leaves_the_domain_ends():
     assert sorted(runs.failures) == [2, 3, 4, 5]
 
 
+def test_a_thread_steps_many_runs_in_a_call(cart):
+    """With parameters that are refused and steps that fail among them."""
+    rng, ended = np.random.default_rng(4), []
+    x, u, masses = rng.normal(size=(200, 4)), rng.normal(size=(5, 1)), rng.uniform(1, 2, 200)
+    x[70, 2:], masses[[0, 130]] = 1e160, -1.0
+    runs = nh.rollout(cart, x, u, parameters={"m_cart": masses}, threads=1, progress=ended.append)
+    assert ended[-1] == 200 and len(ended) < 200 / LANES
+    assert sorted(runs.failures) == [0, 70, 130]
+    for run in range(200):
+        table, failure = by_itself(cart, x[run], u, m_cart=masses[run])
+        np.testing.assert_array_equal(runs.states[run], table)
+        known = runs.failures.get(run)
+        assert type(known) is type(failure) and runs.steps[run] == (0 if known else 5)
+
+
 def test_one_step_of_many_states(cart):
     rng = np.random.default_rng(2)
     x, u = rng.normal(size=(21, 4)), rng.normal(size=(21, 1))

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import casadi as ca
 import numpy as np
 
+from nh_control.control.costs import QuadraticExpressions
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.space import Space
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
@@ -172,11 +173,19 @@ def _names(code: CodeType) -> tuple[str, ...]:
     return tuple(names)
 
 
+@lru_cache(maxsize=64)
+def _unchanging(expressions: Callable[..., ca.SX]) -> Hashable:
+    """The fingerprint of a method whose object never changes."""
+    return fingerprint(expressions)
+
+
 def of_expressions(expressions: Callable[..., ca.SX], sizes: Mapping[str, int]) -> Hashable:
     """The identity of a function of column vectors with the given sizes: its fingerprint or, if
     the fingerprint is unknown, the text of its expression.
     """
     try:
+        if isinstance(getattr(expressions, "__self__", None), QuadraticExpressions):
+            return _unchanging(expressions)
         return fingerprint(expressions)
     except Unknown:
         symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
