@@ -173,6 +173,8 @@ def call_all(dsys: nh.DiscreteSystem, q: np.ndarray, rng: np.random.Generator) -
     attempt(dsys.step, x, u)
     attempt(dsys.linearize, x, u)
     attempt(dsys.linearize, x, u, dsys.parameter_names)
+    if (operators := attempt(dsys.linearize_operator, x, u)) is not None:
+        operators.A @ np.eye(dsys.ndx), operators.A.T @ adjoint  # noqa: B018
     attempt(dsys.hessian, x, u, adjoint)
     attempt(dsys.conditioning, x, u)
     attempt(step_all, dsys, np.tile(x, (3, 1)), np.tile(u, (3, 1)))

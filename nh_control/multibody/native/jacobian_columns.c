@@ -166,12 +166,19 @@ INLINE struct lanes lanes_of(const struct tree_model *model, const struct tree_d
     return all;
 }
 
-/* No wrenches and no right-hand sides yet; all bodies in the same state. */
-INLINE void clear_lanes(const struct tree_model *model, const struct lanes *all,
-                        unsigned char state)
+/* No wrenches; a number of components that is not constant would make a call for each body. */
+INLINE void clear_wrenches(const struct tree_model *model, const struct lanes *all, int plane)
 {
     for (int i = 0; i < model->n_bodies; ++i)
-        for (int k = 0; k < components(model->planar); ++k) all->c[i][k] = (vn){0};
+        for (int k = 0; k < components(plane); ++k) all->c[i][k] = (vn){0};
+}
+
+/* No wrenches and no right-hand sides yet; all bodies in the same state. */
+static void clear_lanes(const struct tree_model *model, const struct lanes *all,
+                        unsigned char state)
+{
+    if (model->planar) clear_wrenches(model, all, 1);
+    else clear_wrenches(model, all, 0);
     memset(all->right, 0, sizeof(vn) * model->n_rates);
     memset(all->state, state, model->n_bodies);
 }
