@@ -104,9 +104,9 @@ class Heard:
         prefix = f"/{space}ground_truth/" if self.faulty else f"/{space}"
         self.commands = probe.listen(JointState, f"/{space}joint_commands")
         self.topics = {
-            topic: probe.listen(type(message), prefix + topic)
+            topic: probe.listen(type(template.message), prefix + topic)
             for codec in self.codecs
-            for topic, message in codec.outgoing
+            for topic, template in codec.outgoing
         }
 
     def wait(self):
@@ -125,8 +125,8 @@ class Heard:
             q, v = model.configuration(x), model.velocity(x)
             for codec in self.codecs:
                 codec.write(q.tolist(), v.tolist(), self.efforts(q, v, u))
-                for topic, message in codec.outgoing:
-                    found = heard[topic][k]
+                for topic, template in codec.outgoing:
+                    found, message = heard[topic][k], template.message
                     assert found.header.frame_id == message.header.frame_id
                     assert names(found) == names(message)
                     found, message = list(numbers(found)), list(numbers(message))

@@ -87,9 +87,9 @@ class JointCodec:
         self.outgoing: Sequence[tuple[str, Template]] = ((self.topic, self.template),)
         self.odometry: Sequence[Odometry] = ()
 
-    def write(self, q: Vector, v: Vector) -> None:
-        """Write configuration q (nq) and velocity v (nw) into `message`."""
-        self.template.write(self.numbers(self.shown(q, v)))
+    def write(self, q: Vector, v: Vector, efforts: Sequence[float] = ()) -> None:
+        """Write configuration q (nq), velocity v (nw) and joint efforts into `message`."""
+        self.template.write(self.numbers(self.shown(q, v), efforts))
 
     def shown(self, q: Vector, v: Vector) -> dict[str, JointFields]:
         """The message fields at configuration q (nq) and velocity v (nw)."""
@@ -171,7 +171,7 @@ class BodyCodec:
                 message.twist.covariance[0] = UNKNOWN
         self.odometry_templates = [Template(message) for message in self.odometry]
 
-    def write(self, q: Vector, v: Vector) -> None:
+    def write(self, q: Vector, v: Vector, efforts: Sequence[float] = ()) -> None:
         """Write configuration q (nq) and velocity v (nw) into the messages."""
         for template, numbers in zip(
             self.odometry_templates, self.odometry_numbers(self.shown(q, v))
@@ -259,7 +259,7 @@ class SpatialCodec(BodyCodec):
         odometry = zip(map(odometry_of, self.names), self.odometry_templates)
         self.outgoing: Sequence[tuple[str, Template]] = ((self.topic, self.template), *odometry)
 
-    def write(self, q: Vector, v: Vector) -> None:
+    def write(self, q: Vector, v: Vector, efforts: Sequence[float] = ()) -> None:
         """Write configuration q (nq) and velocity v (nw) into the messages."""
         super().write(q, v)
         self.template.write(self.numbers(self.shown(q, v)))
