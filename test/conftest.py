@@ -98,16 +98,33 @@ def pytest_collection():
         gc.enable()
 
 
+def pytest_collection_finish():
+    """The warning that there is no compiler, which comes once, is not in the log of a test."""
+    from nh_control.numerics import compiled  # not before the cache is set
+
+    compiled.compiler()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """With --dist loadgroup, a worker of pytest-xdist runs all tests of a file, whose systems are
+    then made once. Tests of node processes follow one another on one worker, whatever else runs
+    beside them.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            file = nodeid.split("::")[0]
+            name = file.rsplit("/", 1)[-1]
+            return "nodes" if name.startswith("test_nodes") or name == "test_run.py" else file
+
+    return ByFile(config, log) if config.getvalue("dist") == "loadgroup" else None
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """A worker of pytest-xdist (--dist loadgroup) runs all tests of a file, whose systems are then
-    made once. Tests of node processes follow one another on one worker, whatever else runs beside
-    them. Samples are drawn after `-m` has chosen.
-    """
-    for item in items:
-        file = item.nodeid.split("::")[0]
-        nodes = item.path.name.startswith("test_nodes") or item.path.name == "test_run.py"
-        item.add_marker(pytest.mark.xdist_group("nodes" if nodes else file))
+    """Samples are drawn after `-m` has chosen."""
     yield
     if config.option.sample:
         _sample(config, items)

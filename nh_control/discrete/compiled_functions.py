@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -34,6 +35,7 @@ class CompiledFunctions:
     ):
         self._system, self._method, self._make_kernel = system, method, make_kernel
         self._step_space, self._alpha = step_space, alpha
+        self.structures = Structures()
 
     @cached_property
     def engine(self) -> Engine:
@@ -126,11 +128,18 @@ class CompiledFunctions:
         return space.retract(q, self._alpha * d), d
 
 
+class Structures(threading.local):
+    """The structures of functions for native code in each thread (see `Workspace`)."""
+
+    def __init__(self) -> None:
+        self.by_routine = dict[Any, Any]()
+
+
 class Arrays(threading.local):
     """A workspace for each thread, with the parameter values."""
 
-    def __init__(self, shapes: Shapes, p: np.ndarray):
-        self.work = Workspace(shapes)
+    def __init__(self, shapes: Shapes, p: np.ndarray, structures: Structures):
+        self.work = Workspace(shapes, structures.by_routine)
         self.work.p[:] = p
 
 
@@ -152,12 +161,13 @@ class BoundFunctions:
     @cached_property
     def arrays(self) -> Arrays:
         """The engine's workspaces."""
-        return Arrays(self.engine.shapes_at(self._p), self._p)
+        return Arrays(self.engine.shapes_at(self._p), self._p, self.code.structures)
 
     @cached_property
     def parametric_arrays(self) -> Arrays:
         """Workspaces for the engine that also differentiates with respect to the parameters."""
-        return Arrays(self.engine.parametric.shapes_at(self._p), self._p)
+        shapes = self.engine.parametric.shapes_at(self._p)
+        return Arrays(shapes, self._p, self.code.structures)
 
 
 def _sizes(states: Space) -> tuple[int, int, int]:

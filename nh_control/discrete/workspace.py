@@ -51,12 +51,18 @@ class Workspace:
     products: Any
     """The products with the derivatives of the last step by `Engine.products`."""
 
-    def __init__(self, shapes: Shapes):
+    def __init__(self, shapes: Shapes, structures: dict[Any, Any] | None = None):
+        """Make the arrays. The workspaces of one thread may share the `structures` of functions,
+        which contain no numbers between two calls, by the routines that make them.
+        """
+        structures = {} if structures is None else structures
         self.stepper = self.generated = self.products = None
         addresses, self._private = list[int](), list[np.ndarray]()
         for name, shape in shapes.items():
             if callable(shape):
-                data = self.__dict__[name] = shape()
+                if shape not in structures:
+                    structures[shape] = shape()
+                data = self.__dict__[name] = structures[shape]
                 addresses.append(ctypes.addressof(data))
             else:
                 array = shape if isinstance(shape, np.ndarray) else np.zeros(shape)

@@ -18,7 +18,6 @@ from nh_control import scenarios
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.numerics.progress import Progress
 
-pytestmark = pytest.mark.xdist_group("simulate")
 FIGURES = {"path", "states", "inputs", "energy", "error"}
 
 

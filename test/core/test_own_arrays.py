@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from cases import discrete
 
+import nh_control as nh
 from nh_control.numerics import compiled
 
 
@@ -32,6 +33,22 @@ def test_every_thread_has_arrays_of_its_own(case):
         there = pool.submit(used).result()
     assert len(here) == len(there) > 10 and not here & there
     assert used() == here
+
+
+def test_copies_of_a_system_share_the_functions_of_a_thread_and_no_numbers():
+    """Steps in turn are those of systems that were made alone."""
+    dsys = discrete("pendulum", "midpoint", 0.1)
+    other = dsys.with_step(0.2).with_parameters(m=2.0)
+    x, u = np.array([0.4, -0.3]), np.array([0.5])
+    expected = [nh.midpoint(d.system, d.h).linearize(x, u) for d in (dsys, other)]
+    for _ in range(2):
+        for d, alone in zip((dsys, other), expected):
+            for mine, theirs in zip((d.step(x, u), *d.linearize(x, u)), (alone.x1, *alone)):
+                np.testing.assert_array_equal(mine, theirs)
+    assert dsys._arrays.work.system is other._arrays.work.system
+    with ThreadPoolExecutor(1) as pool:
+        there = pool.submit(lambda: dsys._arrays.work.system).result()
+    assert there is not dsys._arrays.work.system
 
 
 def test_functions_have_arrays_for_every_thread_and_for_every_loop():

@@ -22,7 +22,7 @@ from nh_control.systems.marionette_motion import PUBLISHED, released, tensions
 DYNAMIC, STATES = 22, 80
 
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("marionette")]
+pytestmark = pytest.mark.slow
 """The model takes long to compile, once."""
 
 

@@ -55,12 +55,17 @@ def swing(integrator="midpoint", **options):
     "options",
     [
         {},
-        {"hessian": "gauss_newton"},
-        {"end": [0.3, 0.0], "fixed": ["theta"]},
-        {"free": ["h"]},
         {"free": ["theta"], "periodic": True},
-        {"threads": 3},
         {"integrator": "midpoint_order4"},
+        *(
+            pytest.param(options, marks=pytest.mark.slow)
+            for options in (
+                {"hessian": "gauss_newton"},
+                {"end": [0.3, 0.0], "fixed": ["theta"]},
+                {"free": ["h"]},
+                {"threads": 3},
+            )
+        ),
     ],
     ids=lambda options: ",".join(options) or "limits",
 )
@@ -69,7 +74,9 @@ def test_optima_have_the_same_bits(options):
 
 
 @NEEDS_COMPILER
-@pytest.mark.parametrize("hessian", ["gauss_newton", "exact"])
+@pytest.mark.parametrize(
+    "hessian", ["gauss_newton", pytest.param("exact", marks=pytest.mark.slow)]
+)
 def test_native_loops_of_mpc_have_the_same_bits(hessian):
     """With a soft constraint of the force and its estimate, of a heavier pole than the model's."""
     up, heavy = np.array([0.0, np.pi, 0.0, 0.0]), replace(CartPoleParameters(), m_pole=0.35)

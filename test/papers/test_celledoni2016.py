@@ -12,8 +12,6 @@ from nh_control.papers import celledoni2016_gearbox as gearbox
 from nh_control.papers import celledoni2016_sleigh as sleigh
 from nh_control.papers import celledoni2016_yaw as disk_yaw
 
-pytestmark = pytest.mark.xdist_group("celledoni2016")
-
 
 def test_the_rolling_disk_is_the_paper_s():
     """(2) to (8), and the motion by two independent computations."""

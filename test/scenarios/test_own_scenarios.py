@@ -127,7 +127,6 @@ def test_list_shows_packages_and_goes_on_after_one_that_is_broken(call, tmp_path
 
 @ros
 @pytest.mark.slow
-@pytest.mark.xdist_group("nodes")
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_runs_as_nodes_with_the_numbers_of_the_simulation(name, tmp_path):
     """In lock-step."""
