@@ -102,8 +102,7 @@ def energy(result: Result) -> Figure:
     """Draw the energy of the plant, the energy of the model along the reference, the plant's
     constraint residual, and the distance between the states and the manifold.
     """
-    loop, model = result.loop, result.experiment.model
-    residuals = []
+    loop, residuals = result.loop, []
     # Residual panels are drawn only if there are constraints or manifolds.
     if result.experiment.plant.system.n_velocity_constraints:
         residuals.append(
@@ -121,12 +120,7 @@ def energy(result: Result) -> Figure:
     figure = Figure(figsize=(style.WIDTH, 2.2 * (1 + len(residuals)) + 0.6), layout="constrained")
     first, *others = figure.subplots(1 + len(residuals), 1, sharex=True, squeeze=False).ravel()
     first.plot(loop.trajectory.times, loop.energy, color=style.RUN, label=style.run_label(result))
-    first.plot(
-        loop.trajectory.times,
-        [model.energy(x) for x in result.targets],
-        **style.DASHED,
-        label="reference",
-    )
+    first.plot(loop.trajectory.times, result.target_energies, **style.DASHED, label="reference")
     first.set_ylabel("energy (J)")
     show_intervals(result, first, *others)
     for panel, (label, times, residual, limit) in zip(others, residuals):

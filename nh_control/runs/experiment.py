@@ -289,6 +289,11 @@ class Result:
         return self.experiment.bodies(self.targets)
 
     @cached_property
+    def target_energies(self) -> np.ndarray:
+        """The model's energies (N + 1) in the `targets`."""
+        return self.experiment.model.energies(self.targets)
+
+    @cached_property
     def feedforward(self) -> np.ndarray:
         """Reference inputs (N, nu). After the reference has ended, they hold its last state or are
         zero forces with constant prescribed coordinates, because damping is feedback.
@@ -417,7 +422,7 @@ class Result:
             "constraint": loop.constraint,
             "reference_states": self.targets,
             "reference_inputs": self.feedforward,
-            "reference_energy": model.energies(self.targets),
+            "reference_energy": self.target_energies,
             "state_names": np.array(model.state_names),
             "error_names": np.array(model.state_space.tangent_names),
             "input_names": np.array(model.inputs),
