@@ -104,12 +104,18 @@ class Engine:
         return lambda work: step(work.list)
 
     def simulate(
-        self, work: Workspace, inputs: np.ndarray, every: int, states: np.ndarray
+        self,
+        work: Workspace,
+        inputs: np.ndarray,
+        every: int,
+        states: np.ndarray,
+        extrapolate: bool = False,
     ) -> tuple[int, int]:
-        """Compute the steps from work.x under inputs (N, nu), each applied for `every` steps.
-        Writes the states (N, nx) and returns a status and the number of steps.
+        """Compute the steps from work.x under inputs (N, nu), each applied for `every` steps, with
+        extrapolated initial guesses if `extrapolate` is set. Writes the states (N, nx) and returns
+        a status and the number of steps.
         """
-        return simulate(self.stepper(work), inputs, every, states)
+        return simulate(self.stepper(work), inputs, every, states, extrapolate)
 
     def stepper(self, work: Workspace, fractions: np.ndarray = SINGLE_SUBSTEP) -> StepperData:
         """The data for steps by these fractions of h in native loops. A workspace keeps the data

@@ -25,8 +25,7 @@ _SIMULATE = ctypes.CFUNCTYPE(
     ctypes.POINTER(ctypes.c_longlong),
     ctypes.c_longlong,
     ctypes.c_longlong,
-    ctypes.c_void_p,
-    ctypes.c_void_p,
+    *(ctypes.c_void_p,) * 3,
 )
 """A function type that lets other threads run during a call, unlike that of `ctypes.PyDLL`."""
 
@@ -114,15 +113,23 @@ def _steps(
 
 
 def simulate(
-    stepper: StepperData, inputs: np.ndarray, every: int, states: np.ndarray
+    stepper: StepperData,
+    inputs: np.ndarray,
+    every: int,
+    states: np.ndarray,
+    extrapolate: bool = False,
 ) -> tuple[int, int]:
     """Take steps from stepper.x under inputs (N, nu), each applied for `every` steps, and write
-    the states (N, nx). Returns a status and the number of steps.
+    the states (N, nx). With `extrapolate`, each step starts from the unknowns of the three before
+    it. Returns a status and the number of steps.
     """
     done, routine = ctypes.c_longlong(0), _routine()
+    # the unknowns of the last steps belong to this run alone
+    history = np.empty((3, stepper.nz)) if extrapolate else None
+    at = None if history is None else history.ctypes.data
     # run in chunks so that Python can handle signals between them
     for end in _ends(every * len(inputs)):
-        status = routine(stepper, done, end, every, inputs.ctypes.data, states.ctypes.data)
+        status = routine(stepper, done, end, every, inputs.ctypes.data, states.ctypes.data, at)
         if status != newton.CONVERGED:
             return status, done.value
     return newton.CONVERGED, done.value

@@ -69,9 +69,11 @@ STATUS = (
     "NO_IMPULSES",
 )
 CONVERGED, NOT_FINITE, SINGULAR, STALLED, EXHAUSTED, OUTSIDE, HALF_TURN, NO_IMPULSES = range(8)
-STARTS = "FROM_ZERO", "FROM_GUESS", "FROM_CLOSE"
-FROM_ZERO, FROM_GUESS, FROM_CLOSE = range(3)
-"""Initial guesses for a step: zero, a given guess, or a close guess that includes impulses."""
+STARTS = "FROM_ZERO", "FROM_GUESS", "FROM_CLOSE", "FROM_LAST_STEPS"
+FROM_ZERO, FROM_GUESS, FROM_CLOSE, FROM_LAST_STEPS = range(4)
+"""Initial guesses for a step: zero, a given guess, a close guess that includes impulses, or an
+extrapolation from the last steps, for which the sizes of the residual's rows are computed anew.
+"""
 REASONS = {
     NOT_FINITE: "a value is not finite",
     SINGULAR: "the Jacobian is singular",

@@ -19,7 +19,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
+from inspect import signature
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sizes import sized
@@ -153,6 +155,11 @@ TREES = {"ur5e": "UR5e", "upkie": "Upkie", "jvrc1": "JVRC-1", "tree": "tree of 1
 WITH_SLOPES = "ur5e", "upkie"
 
 
+def extrapolates(dsys: Any) -> bool:
+    """Whether `simulate` has extrapolated starts; older commits have none."""
+    return "extrapolate" in signature(dsys.simulate).parameters
+
+
 def steps() -> Iterator[Row]:
     """Steps of trees, and with A and B, beside Pinocchio as a C++ program."""
     from pinocchio_steps import Pinocchio
@@ -173,9 +180,14 @@ def steps() -> Iterator[Row]:
             "slopes": slopes,
             "aba slopes": lambda other=other: other.derivatives(CALLS),
         }
+        if extrapolates(ours.dsys):
+            calls["run"] = lambda ours=ours: ours.steps(CALLS, extrapolate=True)
         least, title = in_turns(calls, CALLS), TREES[name]
         peer = "Pinocchio, ABA and Euler, C++"
         yield Row(f"step, {title}", "us", least["step"], peer, least["euler"], 1.3)
+        if "run" in least:
+            work = f"step, {title}, `extrapolate=True`"
+            yield Row(work, "us", least["run"], peer, least["euler"], 1.3)
         work = f"step with A and B, {title}"
         peer, limit = "Pinocchio, derivatives of ABA, C++", 1.8 if name in WITH_SLOPES else np.nan
         yield Row(work, "us", least["slopes"], peer, least["aba slopes"], limit)
@@ -196,8 +208,13 @@ def payload() -> Iterator[Row]:
         mujoco.mj_step(other.model, other.data, CALLS)
 
     calls = {"ours": lambda: dsys.simulate(x, still), "MuJoCo": theirs}
-    least = in_turns(calls, CALLS)
-    yield Row("step, falling payload", "us", least["ours"], "MuJoCo, Euler", least["MuJoCo"], 1.2)
+    if extrapolates(dsys):
+        calls["run"] = lambda: dsys.simulate(x, still, extrapolate=True)
+    least, work, peer = in_turns(calls, CALLS), "step, falling payload", "MuJoCo, Euler"
+    yield Row(work, "us", least["ours"], peer, least["MuJoCo"], 1.2)
+    if "run" in least:
+        work += ", `extrapolate=True`"
+        yield Row(work, "us", least["run"], peer, least["MuJoCo"], 1.2)
 
 
 CONTACTS = {"box": ("box", 3.0), "upkie": ("Upkie", 2.0), "jvrc1": ("JVRC-1", 2.0)}

@@ -83,8 +83,8 @@ class Ours:
     def step(self) -> None:
         self.dsys.step(self.x, self.u)
 
-    def steps(self, count: int) -> None:
-        self.dsys.simulate(self.x, self.u, steps=count)
+    def steps(self, count: int, **how: bool) -> None:
+        self.dsys.simulate(self.x, self.u, steps=count, **how)
 
     def slopes(self) -> None:
         self.dsys.linearize(self.x, self.u)

@@ -11,9 +11,9 @@ from nh_control.discrete import simulation
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.spaces import Rn
-from nh_control.integrators import midpoint, nonholonomic_midpoint
+from nh_control.integrators import INTEGRATORS, midpoint, nonholonomic_midpoint
 from nh_control.mechanics.system import System
-from nh_control.systems import snakeboard
+from nh_control.systems import cart_pole, snakeboard
 
 INPUTS = 1e-3 * np.random.default_rng(0).normal(size=(40, 2))
 
@@ -46,6 +46,45 @@ def test_a_trajectory_is_a_loop_of_steps_to_the_bit(board, monkeypatch):
     run = board.simulate(x, INPUTS, name="swim")
     assert np.array_equal(run.states, stepped(board, x, INPUTS)) and run.name == "swim"
     assert np.array_equal(run.inputs, before) and np.array_equal(x, start(board))
+
+
+def test_extrapolated_starts_save_iterations_and_keep_the_solution(monkeypatch):
+    """A pendulum on a cart: the same states up to round-off, whatever ran before, and in however
+    many native calls.
+    """
+    cart = midpoint(cart_pole(), 0.01)
+    x, inputs = cart.state([0.0, 2.0], [0.5, -1.0]), np.sin(0.05 * np.arange(60))[:, None]
+    single = cart.simulate(x, inputs).states
+    from_zero = cart.solve(single[-2], inputs[-1]).newton_iterations
+    run = cart.simulate(x, inputs, extrapolate=True).states
+    iterations = cart._arrays.work.info[0]
+    np.testing.assert_allclose(run, single, rtol=0, atol=1e-12)
+    assert iterations < from_zero
+    assert not cart._arrays.work.warm.any()
+    monkeypatch.setattr(simulation, "CHUNK", 7)
+    assert np.array_equal(cart.simulate(x, inputs, extrapolate=True).states, run)
+    assert np.array_equal(cart.simulate(x, inputs).states, single)
+
+
+def test_extrapolated_starts_measure_residuals_by_the_sizes_of_each_step():
+    """From rest to a fast motion, whose residuals never meet a tolerance for rest."""
+    pushed = midpoint(
+        System(
+            "pushed", Rn("q"), lambda q, v: v[0] ** 2 / 2, inputs=("u",), force=lambda q, v, u: u
+        ),
+        0.1,
+    )
+    u = np.array([1e6])
+    states = pushed.simulate([1e-8, 0.0], u, steps=40, extrapolate=True).states
+    sizes = pushed._arrays.work.sizes.copy()
+    pushed.step(states[-2], u)
+    assert np.array_equal(sizes, pushed._arrays.work.sizes)
+
+
+def test_extrapolated_starts_are_refused_for_compositions():
+    dsys = INTEGRATORS["midpoint_order4"].make(oscillator().system, 0.1)
+    with pytest.raises(ValueError, match="extrapolate=True needs a method without substeps"):
+        dsys.simulate([1.0, 0.0], 10, extrapolate=True)
 
 
 def test_one_input_for_all_steps(board):

@@ -49,6 +49,7 @@ enum start {
     FROM_ZERO,
     FROM_GUESS,
     FROM_CLOSE,
+    FROM_LAST_STEPS,
 };
 
 /* Constants of newton.py. */

@@ -6,6 +6,8 @@
 /* Factors of a (n, n) of a rank in place; 1 where its rank is lower or it is not finite. */
 INTERNAL int factor_dense(double *a, int n, int rank, int *pivots)
 {
+    if (n == MAX_DOF && rank == n) /* written out by the compiler */
+        return lu_factor(MAX_DOF, MAX_DOF, a, pivots);
     return lu_factor(n, rank, a, pivots);
 }
 
@@ -14,8 +16,7 @@ INTERNAL void solve_dense(const double *factors, int n, int rank, const int *piv
                           const double *right, double *b)
 {
     if (b != right) memcpy(b, right, sizeof(double) * n);
-    if (n == MAX_DOF && rank == n)
-        lu_solve(MAX_DOF, MAX_DOF, factors, pivots, b); /* written out by the compiler */
+    if (n == MAX_DOF && rank == n) lu_solve(MAX_DOF, MAX_DOF, factors, pivots, b);
     else lu_solve(n, rank, factors, pivots, b);
 }
 

@@ -12,6 +12,10 @@
  * Equations (T...): doc/tree_kernel.md. */
 #include "kernel.h"
 
+/* What a sweep computes: the residual of a tree that does not move, of one that moves, or that and
+ * bounds on its terms. */
+enum terms { AT_REST, MOVING, SIZED };
+
 /* The rate of a scalar joint: an unknown, or given by the ends of a prescribed coordinate. */
 INTERNAL double rate_of(const struct tree_model *model, const struct tree_data *data,
                         const struct joint *j, const double *z)
@@ -29,8 +33,9 @@ INTERNAL void start_turns(const struct tree_model *model, const struct tree_data
     for (int i = 0; i < model->n_bodies; ++i) {
         const struct joint *j = model->joints + i;
         if (!rotates(j)) continue;
-        data->bodies[i].cosine = cos(j->ratio * data->q[j->q_index]);
-        data->bodies[i].sine = sin(j->ratio * data->q[j->q_index]);
+        const double angle = j->ratio * data->q[j->q_index], c = cos(angle), s = sin(angle);
+        data->bodies[i].cosine = c; /* one call for both */
+        data->bodies[i].sine = s;
     }
 }
 
@@ -56,11 +61,12 @@ INLINE void turn_further(double x, double end, double *c, double *s)
 
 /* Rotation and position of a body on a scalar joint in the middle of the step (T4). */
 INLINE void pose_scalar(const struct tree_data *data, const struct joint *j,
-                        const struct body *parent, struct body *b, double z, int plane)
+                        const struct body *parent, struct body *b, double z, enum terms terms,
+                        int plane)
 {
     const double by = data->half_step * z, q = j->ratio * data->q[j->q_index] + by;
     double c = b->cosine, s = b->sine;
-    if (rotates(j)) turn_further(by, q, &c, &s);
+    if (rotates(j) && terms != AT_REST) turn_further(by, q, &c, &s);
     if (plane) {
         for (int i = 0; i < 2; ++i)
             b->column[i] =
@@ -119,10 +125,39 @@ INLINE void size_terms(const struct tree_model *model, const struct tree_data *d
     b->linear_size = j->mass * b->velocity_size + size_of(b->first_moment) * b->omega_size;
 }
 
+/* Twist and momentum of a body that does not move. */
+INLINE void rest(struct body *b)
+{
+    const v4 zero = vec(0, 0, 0);
+    b->parent_omega = b->parent_velocity = b->omega = b->velocity = zero;
+    b->angular_momentum = b->linear_momentum = zero;
+}
+
+/* Twist (T5) and momentum (T6) of a body alone. */
+INLINE void move(const struct tree_data *data, const struct joint *j, const struct body *parent,
+                 struct body *b, int multi_dof, int plane)
+{
+    b->omega = b->parent_omega = parent->omega;
+    b->velocity = b->parent_velocity = parent->velocity - cross_turn(b->p, parent->omega, plane);
+    if (multi_dof) {
+        const double *s = data->multi_dof[j->multi_dof_index].twist;
+        b->omega += outward(b, load(s));
+        b->velocity += outward(b, load(s + 3));
+    } else {
+        const double slide = slide_of(j);
+        if (rotates(j)) b->omega += b->rate * b->column[2];
+        if (slide != 0.0) b->velocity += slide * b->rate * axis_of(j, b->column);
+    }
+    b->angular_momentum = cross(b->first_moment, b->velocity);
+    b->angular_momentum += plane ? j->inertia[2][2] * b->omega
+                                 : outward(b, combine(j->inertia, inward(b, b->omega)));
+    b->linear_momentum = j->mass * b->velocity - cross_turn(b->first_moment, b->omega, plane);
+}
+
 /* From the root to the leaves: poses (T4), twists (T5), and the momentum (T6) and torque of
  * gravity (T7) of each body alone. */
 INLINE void outward_sweep(const struct tree_model *model, const struct tree_data *data,
-                          const double *z, int sized, int plane)
+                          const double *z, enum terms terms, int plane)
 {
     for (int i = 0; i < model->n_bodies; ++i) {
         const struct joint *j = model->joints + i;
@@ -134,31 +169,17 @@ INLINE void outward_sweep(const struct tree_model *model, const struct tree_data
         }
         const int multi_dof = !plane && j->type >= GENERATED;
         if (multi_dof) pose_multi_dof(model, data, j, parent, b, z);
-        else pose_scalar(data, j, parent, b, rate_of(model, data, j, z), plane);
-        b->omega = b->parent_omega = parent->omega;
-        b->velocity = b->parent_velocity =
-            parent->velocity - cross_turn(b->p, parent->omega, plane);
-        if (multi_dof) {
-            const double *s = data->multi_dof[j->multi_dof_index].twist;
-            b->omega += outward(b, load(s));
-            b->velocity += outward(b, load(s + 3));
-        } else {
-            const double slide = slide_of(j);
-            if (rotates(j)) b->omega += b->rate * b->column[2];
-            if (slide != 0.0) b->velocity += slide * b->rate * axis_of(j, b->column);
-        }
+        else pose_scalar(data, j, parent, b, rate_of(model, data, j, z), terms, plane);
         b->first_moment = outward(b, j->first_moment);
         b->gravity_torque = cross(b->first_moment, model->gravity);
-        b->angular_momentum = cross(b->first_moment, b->velocity);
-        b->angular_momentum += plane ? j->inertia[2][2] * b->omega
-                                     : outward(b, combine(j->inertia, inward(b, b->omega)));
-        b->linear_momentum = j->mass * b->velocity - cross_turn(b->first_moment, b->omega, plane);
+        if (terms == AT_REST) rest(b);
+        else move(data, j, parent, b, multi_dof, plane);
         if (model->n_springs + model->n_dampers) {
             b->world_p = b->p + (j->parent < 0 ? vec(0, 0, 0) : parent->world_p);
             b->spring_force = vec(0, 0, 0);
             b->spring_force_size = 0.0;
         }
-        if (sized) size_terms(model, data, j, parent, b);
+        if (terms == SIZED) size_terms(model, data, j, parent, b);
     }
 }
 
@@ -211,9 +232,10 @@ static void multi_dof_residual(const struct tree_model *model, const struct tree
 /* From the leaves to the root: the row of each joint (T2, T8), then momenta (T6), and weights and
  * springs (T7), of a body are added to those of its parent. */
 INLINE void inward_sweep(const struct tree_model *model, const struct tree_data *data,
-                         const double *z, double turns, int sized, int plane)
+                         const double *z, double turns, enum terms terms, int plane)
 {
     const double h = fabs(data->h), k = fabs(data->half_step);
+    const int sized = terms == SIZED, moves = terms != AT_REST;
     for (int i = model->n_bodies - 1; i >= 0; --i) {
         const struct joint *j = model->joints + i;
         const struct body *b = data->bodies + i;
@@ -225,11 +247,11 @@ INLINE void inward_sweep(const struct tree_model *model, const struct tree_data 
             const v4 S = axis_of(j, b->column);
             const double slide = slide_of(j);
             if (rotates(j)) {
-                v4 all = S * b->gravity_torque +
-                         cross_turn(b->parent_velocity, S, plane) * b->linear_momentum;
-                if (!plane) all += cross(b->parent_omega, S) * b->angular_momentum;
+                v4 all = S * b->gravity_torque;
+                if (moves) all += cross_turn(b->parent_velocity, S, plane) * b->linear_momentum;
+                if (moves && !plane) all += cross(b->parent_omega, S) * b->angular_momentum;
                 low = sum(all);
-                high = dot(S, b->angular_momentum);
+                if (moves) high = dot(S, b->angular_momentum);
                 if (sized) sizes = k * torque_size(parent_of(data, j), b) + b->angular_size;
             }
             if (slide != 0.0) {
@@ -256,8 +278,10 @@ INLINE void inward_sweep(const struct tree_model *model, const struct tree_data 
         if (j->parent >= 0) {
             struct body *parent = data->bodies + j->parent;
             parent->gravity_torque += b->gravity_torque + cross(b->p, load_on(model, j, b));
-            parent->angular_momentum += b->angular_momentum + cross(b->p, b->linear_momentum);
-            parent->linear_momentum += b->linear_momentum;
+            if (moves) {
+                parent->angular_momentum += b->angular_momentum + cross(b->p, b->linear_momentum);
+                parent->linear_momentum += b->linear_momentum;
+            }
             if (model->n_springs) parent->spring_force += b->spring_force;
             if (!sized) continue;
             parent->torque_size += b->torque_size + b->position_size * load_size(model, j, b);
@@ -291,18 +315,31 @@ static void add_mimic_sizes(const struct tree_model *model, const struct tree_da
     }
 }
 
-/* Both sweeps, with bounds of terms where `turns` is positive. */
+/* Whether no body moves. */
+INLINE int rests(const struct tree_model *model, const double *z)
+{
+    if (model->n_free < model->nv) return 0; /* a prescribed coordinate may */
+    for (int i = 0; i < model->n_free; ++i)
+        if (z[i] != 0.0) return 0;
+    return 1;
+}
+
+/* Both sweeps, with constants so that the compiler makes a version for each. */
 INLINE void sweep(const struct tree_model *model, const struct tree_data *data, const double *z,
                   double turns, int plane)
 {
     if (turns > 0.0) {
-        outward_sweep(model, data, z, 1, plane);
+        outward_sweep(model, data, z, SIZED, plane);
         apply_springs(model, data, 1);
-        inward_sweep(model, data, z, turns, 1, plane);
-    } else {
-        outward_sweep(model, data, z, 0, plane);
+        inward_sweep(model, data, z, turns, SIZED, plane);
+    } else if (rests(model, z)) {
+        outward_sweep(model, data, z, AT_REST, plane);
         apply_springs(model, data, 0);
-        inward_sweep(model, data, z, 0.0, 0, plane);
+        inward_sweep(model, data, z, 0.0, AT_REST, plane);
+    } else {
+        outward_sweep(model, data, z, MOVING, plane);
+        apply_springs(model, data, 0);
+        inward_sweep(model, data, z, 0.0, MOVING, plane);
     }
 }
 

@@ -116,10 +116,13 @@ static int iterate(const struct tree_model *model, const struct tree_data *data,
         data->larger,
         data->after,
     };
-    struct newton_start from = {.rate = USUAL_RATE, .fresh = !leaves};
+    struct newton_start from = {.rate = USUAL_RATE};
     if (leaves) from.singular = leave_zero(&it, z);
     from.error = measure(&it, z);
-    if (!leaves) from.singular = tree_factor(&it);
+    if (!leaves) { /* of a close guess the mass matrix usually suffices */
+        from.fresh = from.error * USUAL_RATE * USUAL_RATE > 0.01 * TOLERANCE;
+        from.singular = kkt_factor(model, data, from.fresh ? NEWTON_EQUATION : MASS_MATRIX);
+    }
     return newton_iteration(&it, &TREE_STEP, patient, from, z, info);
 }
 

@@ -130,10 +130,10 @@ static const struct newton_callbacks STEP = {
     step_solve,    step_factors_pay, step_drop_round_off,
 };
 
-/* The solution of a[X], a[U], a[P] in a[Z], from zero, or from the guess there if `warm`.
- * a[SIZES]: sizes of r's terms in x and u, of a guess those of the last step from zero. */
-NEWTON_INLINE int iterate(const struct system *system, double *const *a, int patient, int warm,
-                          double *room)
+/* The solution of a[X], a[U], a[P] in a[Z], from zero or from the guess there. a[SIZES]: sizes of
+ * r's terms in x and u; other guesses than FROM_LAST_STEPS keep those of the last step. */
+NEWTON_INLINE int iterate(const struct system *system, double *const *a, int patient,
+                          enum start begin, double *room)
 {
     const double *x = a[X], *u = a[U], *p = a[P];
     double *z = a[Z], *fixed = a[SIZES], *r = room, *size = r + N_Z, *dz = size + N_Z,
@@ -144,14 +144,15 @@ NEWTON_INLINE int iterate(const struct system *system, double *const *a, int pat
                                  a[FACTORS], dropped, terms, passed, added, (int *)a[PIVOTS]};
     const struct newton it = {N_Z, &step, r, size, dz, trial, start, larger, after};
     memset(dropped, 0, sizeof(double) * N_Z);
-    if (warm) {
-        call_residual(system, x, u, z, p, r);
-        call_jacobian(system, x, u, z, p, a[R_Z]);
-    } else {
-        memset(z, 0, sizeof(double) * N_Z);
+    if (begin == FROM_ZERO || begin == FROM_LAST_STEPS) {
         call_start(system, x, u, p, fixed, r, a[R_Z]);
         for (int i = 0; i < N_Z; ++i)
             if (!isfinite(fixed[i])) fixed[i] = 0.0;
+    }
+    if (begin == FROM_ZERO) memset(z, 0, sizeof(double) * N_Z);
+    else {
+        call_residual(system, x, u, z, p, r);
+        call_jacobian(system, x, u, z, p, a[R_Z]);
     }
     step_sizes(&it, z, size);
     const int singular = step_factor(&it);

@@ -48,18 +48,37 @@ int nh_substeps(const struct stepper *s)
     return status;
 }
 
+/* z becomes a guess of the n unknowns of a step from those of the three before it, the newest
+ * first in `history`: on a parabola (S10b). */
+static void extrapolate(long long n, const double *history, double *z)
+{
+    for (long long k = 0; k < n; ++k)
+        z[k] = history[k] + 2.0 * (history[k] - history[n + k]) -
+               (history[n + k] - history[2 * n + k]);
+}
+
 /* Steps number *done ... end - 1 from x, which moves along; every row of inputs is held for
  * `every` steps, after which its row of states is the state. Stops at the first step that fails,
- * whose number is *done. */
+ * whose number is *done. `history`: NULL, or the unknowns (3, nz) of the steps before, from which
+ * steps without substeps start. */
 int nh_simulate(const struct stepper *s, long long *done, long long end, long long every,
-                const double *inputs, double *states)
+                const double *inputs, double *states, double *history)
 {
-    const size_t state = sizeof(double) * (size_t)s->nx;
+    const size_t state = sizeof(double) * (size_t)s->nx, unknowns = sizeof(double) * (size_t)s->nz;
     for (; *done < end; ++*done) {
         const long long row = *done / every;
         memcpy(s->u, inputs + s->nu * row, sizeof(double) * (size_t)s->nu);
+        if (history && *done >= 3) {
+            extrapolate(s->nz, history, s->z);
+            *s->warm = FROM_LAST_STEPS;
+        }
         const int status = nh_substeps(s);
+        *s->warm = 0.0;
         if (status != CONVERGED) return status;
+        if (history) {
+            memmove(history + s->nz, history, 2 * unknowns);
+            memcpy(history, s->z, unknowns);
+        }
         memcpy(s->x, s->x1, state);
         memcpy(states + s->nx * row, s->x, state);
     }
