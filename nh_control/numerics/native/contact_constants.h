@@ -28,6 +28,9 @@ enum guess { UNKNOWN, LAST_IMPULSES, STARTS_AT_GAPS };
 #define CONTACT_QUADRATIC 1e-3 /* the same from which changes are foretold */
 #define CONTACT_FORETOLD 1e-11 /* the next change, foretold, at which one correction is left */
 #define CONTACT_ROUNDED 1e-17  /* and at which none is */
+#define CONTACT_CORRECTED 1.0  /* and from which corrections with the same factors are tried */
+#define CONTACT_FAST 1e-2      /* ratio of their changes at which they go on */
+#define CONTACT_ROUND 1e-13    /* the next of these, foretold, that is round-off */
 #define CONTACT_FAR 1e6        /* energy of an opening velocity, by kappa, of a far contact */
 #define CONTACT_CORRECTIONS 3  /* Newton's corrections, the last of which must be round-off */
 
