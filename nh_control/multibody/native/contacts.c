@@ -81,6 +81,14 @@ static void add_impulses(const struct tree_model *model, const struct tree_data 
         if (x[k] != 0.0) add_scaled(model->n_free, -s * x[k], rows + (size_t)model->nv * k, r);
 }
 
+/* Whether Y has all unknowns, not only the contact_rates: springs and dampers, constraints and
+ * shared coordinates couple all joints. */
+static int responds_everywhere(const struct tree_model *model)
+{
+    return n_force_rows(model, 0) || model->n_constraints || model->n_shared ||
+           model->n_contact_rates == model->n_free;
+}
+
 /* Y of the near impulses, with the factors of the last iteration. */
 static void respond_to_impulses(const struct tree_model *model, const struct tree_data *data)
 {
@@ -94,7 +102,9 @@ static void respond_to_impulses(const struct tree_model *model, const struct tre
             memcpy(data->near_rows + nv * r, all + nv * near->impulses[r], sizeof(double) * nv);
     }
     if (!model->n_constraints) {
-        solve_joint_rows(model, data, rows, near->n_impulses, 1, data->impulse_response);
+        solve_joint_rows(model, data, rows, near->n_impulses,
+                         responds_everywhere(model) ? FROM_CONSTRAINED : CONSTRAINED_JOINTS,
+                         data->impulse_response);
         for (int r = 0; r < near->n_impulses; ++r)
             add_low_rank(model, data, data->impulse_response + n * r);
         return;
@@ -106,13 +116,23 @@ static void respond_to_impulses(const struct tree_model *model, const struct tre
     }
 }
 
-/* y += Y x for n_free + m numbers. */
+/* y += Y x for n_free + m numbers: by Y, or else by the tree's factors. */
 static void add_response(const struct tree_model *model, const struct tree_data *data,
                          const double *x, double *y)
 {
-    const size_t n = model->nv + model->n_constraints;
-    for (int r = 0; r < data->near->n_impulses; ++r)
-        add_scaled(first_impulse(model), x[r], data->impulse_response + n * r, y);
+    const struct contact_set *near = data->near;
+    const size_t nv = model->nv, n = nv + model->n_constraints;
+    double *r = data->free_right;
+    if (responds_everywhere(model)) {
+        for (int i = 0; i < near->n_impulses; ++i)
+            add_scaled(first_impulse(model), x[i], data->impulse_response + n * i, y);
+        return;
+    }
+    memset(r, 0, sizeof(double) * model->n_free);
+    for (int i = 0; i < near->n_impulses; ++i)
+        add_scaled(model->n_free, -x[i], impulse_rows(model, data) + nv * near->impulses[i], r);
+    solve_tree(model, data, r, data->free_column);
+    add_scaled(model->n_free, 1.0, data->free_column, y);
 }
 
 /* w and its derivatives at the unknowns z. */
@@ -244,20 +264,20 @@ static int iterate_contacts(const struct tree_model *model, const struct tree_da
     return CONVERGED;
 }
 
-/* The change of the far impulses in the last iteration, and its part in y; returns whether it was
- * small beside motions of this size. */
+/* dy gets the part of the last change of the far impulses; returns whether that was small beside
+ * motions of this size. */
 static int settle_far(const struct tree_model *model, const struct tree_data *data, double size,
-                      double *z)
+                      double *dy)
 {
     const int n = first_impulse(model);
-    double *r = data->free_right, *dy = data->free_column;
+    double *r = data->free_right, *part = data->free_column;
     if (data->near->n_contacts == model->n_contacts) return 1;
     memset(r, 0, sizeof(double) * n);
     add_impulses(model, data, 1.0, data->far, r);
     add_impulses(model, data, -1.0, data->last_far, r);
-    kkt_solve(model, data, r, dy);
-    for (int i = 0; i < n; ++i) z[i] += dy[i];
-    return largest_size(dy, n) <= CONTACT_SETTLED * size;
+    kkt_solve(model, data, r, part);
+    add_scaled(n, 1.0, part, dy);
+    return largest_size(part, n) <= CONTACT_SETTLED * size;
 }
 
 /* The residual with the impulses at z (T36), and bounds of its terms. */
@@ -276,13 +296,14 @@ static void contact_residual(const struct tree_model *model, const struct tree_d
         }
 }
 
-/* A correction dy of y with the factors and G of the last iteration, and b for the impulses that
- * go with it. */
-static void correct_again(const struct tree_model *model, const struct tree_data *data,
-                          const double *z, double *dy)
+/* A correction dy of y with the factors and G of the last iteration, under its impulses, and b for
+ * the impulses that go with it. */
+static void correct_again(const struct tree_model *model, const struct tree_data *data, double *z,
+                          double *dy)
 {
     const struct contact_set *near = data->near;
     const int k = near->n_impulses;
+    store_impulses(model, data, z);
     contact_residual(model, data, z, 0.0);
     kkt_solve(model, data, data->r, dy);
     velocities_at(model, data, z);
@@ -294,9 +315,9 @@ static void correct_again(const struct tree_model *model, const struct tree_data
 }
 
 /* The impulses of the last iteration to round-off, and their part in y; `again`: with another
- * correction. */
+ * correction. change: the largest one of y, relative to `size`. */
 static int settle_contacts(const struct tree_model *model, const struct tree_data *data, int again,
-                           double size, double *z)
+                           double size, double *z, double *change)
 {
     const struct contact_functions *f = model->contact_functions;
     const struct contact_set *near = data->near;
@@ -305,7 +326,7 @@ static int settle_contacts(const struct tree_model *model, const struct tree_dat
     double *more = data->impulse_change, *x = data->impulses, *dy = data->dz;
     memset(dy, 0, sizeof(double) * n);
     if (again) correct_again(model, data, z, dy);
-    if (!settle_far(model, data, size, z)) return STALLED;
+    if (!settle_far(model, data, size, dy)) return STALLED;
     memcpy(more, x, sizeof(double) * k);
     if (k && f->settle(near->part, data->contact_G, data->contact_b, data->near_friction, kappa, x,
                        data->impulse_room))
@@ -313,8 +334,38 @@ static int settle_contacts(const struct tree_model *model, const struct tree_dat
     for (int r = 0; r < k; ++r) more[r] = x[r] - more[r];
     add_response(model, data, more, dy);
     for (int i = 0; i < n; ++i) z[i] += dy[i];
+    *change = size > 0.0 ? largest_size(dy, n) / size : 0.0;
     store_impulses(model, data, z);
     return f->is_inside(f->sizes, z) ? CONVERGED : NO_IMPULSES;
+}
+
+/* The solution after an iteration that changed y by `change`; `again`: by corrections with its
+ * factors and G, up to one that leaves round-off. STALLED where they shrink slowly. */
+static int correct_contacts(const struct tree_model *model, const struct tree_data *data,
+                            int again, double change, double size, double *z)
+{
+    double next = 0.0;
+    for (;; change = next) {
+        const int status = settle_contacts(model, data, again, size, z, &next);
+        if (status != CONVERGED || !again) return status;
+        if (next <= CONTACT_SETTLED || next * (next / change) <= CONTACT_ROUND) return CONVERGED;
+        if (!(next <= CONTACT_FAST * change)) return STALLED;
+    }
+}
+
+/* The same after an iteration that is not foretold to be the last. Where they fail, z (n_free + m)
+ * stays, and the next contact problem starts without known impulses. */
+static int try_corrections(const struct tree_model *model, const struct tree_data *data,
+                           double change, double size, double *z)
+{
+    const struct contact_set *near = data->near;
+    const size_t rates = sizeof(double) * first_impulse(model);
+    memcpy(data->start, z, rates);
+    const int status = correct_contacts(model, data, 1, change, size, z);
+    if (status != NO_IMPULSES) return status;
+    memcpy(z, data->start, rates);
+    memset(data->impulses, 0, sizeof(double) * (2 * near->n_impulses + near->n_slips + 2));
+    return STALLED;
 }
 
 /* Whether the impulses x_n = kappa / w_n of a start at rest, with w_n its gaps over h, stop most
@@ -391,14 +442,16 @@ static int find_contacts(const struct tree_model *model, const struct tree_data 
         if (status != CONVERGED) return status;
         const double next = change * (change / last) * (change / last);
         const int stalls = change <= CONTACT_STALLED && change >= last / 4.0;
+        last = change;
         if (change <= CONTACT_SETTLED || stalls ||
             (change <= CONTACT_QUADRATIC && next <= CONTACT_FORETOLD)) {
             const int again = change > CONTACT_SETTLED && !stalls && next > CONTACT_ROUNDED;
-            status = settle_contacts(model, data, again, size, z);
-            if (status == CONVERGED) status = verify_contacts(model, data, z, info);
-            if (status != STALLED) return status;
-        }
-        last = change;
+            status = correct_contacts(model, data, again, change, size, z);
+        } else if (change <= CONTACT_CORRECTED)
+            status = try_corrections(model, data, change, size, z);
+        else continue;
+        if (status == CONVERGED) status = verify_contacts(model, data, z, info);
+        if (status != STALLED) return status;
     }
     return EXHAUSTED;
 }

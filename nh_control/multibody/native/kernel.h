@@ -140,9 +140,11 @@ INTERNAL void solve_joints(const struct tree_model *model, const struct tree_dat
 INTERNAL void clear_shared_columns(const struct tree_model *model, const struct tree_data *data,
                                    int count, int first, int stride, double *ab, double *dz);
 
-/* joint_rows.c: solutions for several rows at once */
+/* joint_rows.c: solutions for several rows at once. Rows W have entries of any joint, or only of
+ * those on which constraints depend; then only these may be wanted of Y. */
+enum row_reach { ANY_JOINT, FROM_CONSTRAINED, CONSTRAINED_JOINTS };
 INTERNAL void solve_joint_rows(const struct tree_model *model, const struct tree_data *data,
-                               const double *W, int rows, int constrained_only, double *Y);
+                               const double *W, int rows, enum row_reach reach, double *Y);
 
 /* low_rank_update.c: springs and dampers in Newton's equation */
 INTERNAL int n_force_rows(const struct tree_model *model, int linearized);

@@ -83,7 +83,7 @@ INTERNAL void constraint_jacobian_by_z(const struct tree_model *model,
 /* Y = r_z^{-1} Dh(q0)^T (T29). */
 static void solve_constraint_rows(const struct tree_model *model, const struct tree_data *data)
 {
-    solve_joint_rows(model, data, data->G0, model->n_constraints, 1, data->Y);
+    solve_joint_rows(model, data, data->G0, model->n_constraints, FROM_CONSTRAINED, data->Y);
     for (int r = 0; r < model->n_constraints; ++r)
         add_low_rank(model, data, data->Y + (size_t)model->nv * r);
 }

@@ -87,7 +87,7 @@ INTERNAL int factor_with_forces(const struct tree_model *model, const struct tre
     if (singular) return 1;
     if (!n) return 0;
     load_point_forces(model, data, linearized);
-    solve_joint_rows(model, data, data->force_rows, n, 0, data->force_response);
+    solve_joint_rows(model, data, data->force_rows, n, ANY_JOINT, data->force_response);
     for (int r = 0; r < n; ++r)
         for (int s = 0; s < n; ++s)
             data->force_matrix[n * r + s] =

@@ -171,7 +171,7 @@ struct tree_data {
     double *basis, *dual, *basis_by_q; /* X, D X and (X^T p)_q at a node (T41) */
     double *basis_product, *end_state; /* D X (X^T p)_q; q1 with `momentum` */
     /* contacts (contacts.c, contact_columns.c); rows of their impulses are behind those of G0 */
-    double *impulse_response;          /* (k, nv + m): r_z^{-1} of these rows */
+    double *impulse_response;          /* (k, nv + m): Y of these rows (T37) */
     double *w, *w_y, *friction;        /* velocities, by the contact_rates; friction and bounds */
     double *contact_G, *contact_b;     /* (k, k), (k): w = G x + b (T37) */
     double *impulses, *impulse_room;   /* memory of the impulse library */

@@ -94,7 +94,7 @@ INTERNAL int project_momentum(const struct tree_model *model, const struct tree_
     if (factor_with_forces(model, &node, NEWTON_EQUATION)) return SINGULAR;
     for (int i = 0; i < model->n_free; ++i) data->r[i] = p[i];
     solve_with_forces(model, &node, data->r, v);
-    solve_joint_rows(model, &node, A, m, 1, data->Y);
+    solve_joint_rows(model, &node, A, m, FROM_CONSTRAINED, data->Y);
     for (int r = 0; r < m; ++r) {
         add_low_rank(model, &node, data->Y + (size_t)nv * r);
         sigma[r] = -product(model->n_free, A + (size_t)nv * r, v);

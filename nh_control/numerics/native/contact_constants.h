@@ -28,6 +28,9 @@ enum guess { UNKNOWN, LAST_IMPULSES, STARTS_AT_GAPS };
 #define CONTACT_QUADRATIC 1e-3 /* the same, from which on changes are predicted */
 #define CONTACT_FORETOLD 1e-11 /* predicted next change at which one correction remains */
 #define CONTACT_ROUNDED 1e-17  /* and at which none remains */
+#define CONTACT_CORRECTED 1.0  /* and from which on corrections use the same factors */
+#define CONTACT_FAST 1e-2      /* ratio of successive changes at which these go on */
+#define CONTACT_ROUND 1e-13    /* predicted next change of these that is round-off */
 #define CONTACT_FAR 1e6        /* energy of an opening velocity, by kappa, of a far contact */
 #define CONTACT_CORRECTIONS 3  /* Newton's corrections, the last of which must be round-off */
 
