@@ -57,7 +57,8 @@ EXECUTABLES = {
     "recorder": "nh_control.ros.nodes.start:recorder",
     "shadow": "nh_control.ros.nodes.start:shadow",
 }
-PLOT = ["matplotlib", "pillow"]  # `control` requires them as well: a plain install can plot too
+# `control` requires them as well: a plain install can plot too
+PLOT = ["matplotlib>=3.6", "pillow"]
 
 
 def installed_compiler():

@@ -93,6 +93,7 @@ def run(args: Namespace) -> int:
     from nh_control.command.options import settings
     from nh_control.numerics.progress import Progress
     from nh_control.runs import launcher, output
+    from nh_control.runs.fork_server import ForkServerFailed
 
     _require_programs(args)
     with usage_errors(args.scenario.file):
@@ -121,6 +122,8 @@ def run(args: Namespace) -> int:
             stopped = "" if finished else "interrupted"
         except launcher.NodeFailed as failure:
             error, stopped = str(failure), failure.reason
+        except ForkServerFailed as failure:
+            error = stopped = str(failure)
         wall_s = time.perf_counter() - start
         # read it also after a failure, because the finished part of the run has results
         if options.record:

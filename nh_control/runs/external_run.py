@@ -27,8 +27,8 @@ class Interrupted(ValueError):
 
 def external_run(experiment: Experiment) -> ClosedLoop:
     """Run the plant and the recorder in the DDS domain given by ROS_DOMAIN_ID, as fast as the
-    controller in that domain answers. Raises NoController, NodeFailed, RecordingError and
-    Interrupted.
+    controller in that domain answers. Raises NoController, NodeFailed, ForkServerFailed,
+    RecordingError and Interrupted.
     """
     from nh_control.runs import recording  # needs rosbags
 

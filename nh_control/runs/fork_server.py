@@ -48,6 +48,8 @@ class ForkServer:
                 [sys.executable, "-c", program, str(other.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
+                # stderr may be closed
+                stderr=None if sys.stderr else subprocess.DEVNULL,
                 pass_fds=[other.fileno()],
                 start_new_session=True,
             )
@@ -76,7 +78,9 @@ class ForkServer:
         Raises ForkServerFailed.
         """
         log.write_bytes(b"")
-        order = {"arguments": [*arguments], "log": str(log), "environment": {**environment}}
+        # the server may exit before the new process reads the number of its parent
+        environment = {**environment, PARENT: str(self._process.pid)}
+        order = {"arguments": [*arguments], "log": str(log), "environment": environment}
         return ForkedProcess(self, self._ask(order))
 
     def exit_code(self, pid: int) -> int | None:
@@ -148,6 +152,8 @@ def serve(prepare: Callable[[], None], run: Callable[[], int]) -> int:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
+    # exit codes of processes are lost where this signal is ignored
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with socket.socket(fileno=int(sys.argv.pop(1))) as connection:
         gc.disable()  # it takes a fifth of the import time
         prepare()
@@ -193,7 +199,6 @@ def _begin(order: dict[str, Any], run: Callable[[], int]) -> int:
     os.setsid()
     os.environ.clear()
     os.environ.update(order["environment"])
-    os.environ[PARENT] = str(os.getppid())
     log = os.open(order["log"], os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         os.dup2(log, stream.fileno())

@@ -171,8 +171,8 @@ def run(
 
     Writes `parameters.yaml` and `logs/` into `folder`. Calls `running` repeatedly once all nodes
     have started. Raises NodeFailed if a node exits before the plant has finished, or if the plant
-    cannot continue. All nodes have exited when this function returns or raises. The recorder exits
-    last.
+    cannot continue, and ForkServerFailed if the server has exited. All nodes have exited when this
+    function returns or raises NodeFailed. The recorder exits last.
     """
     file = folder / PARAMETERS
     node_parameters = {"/**": {"ros__parameters": parameters(experiment, settings, folder)}}

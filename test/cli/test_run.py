@@ -198,6 +198,7 @@ def test_a_node_that_ends_early_is_shown_and_the_others_end(tmp_path):
     done = nh_control(*words, cwd=tmp_path, RMW_IMPLEMENTATION="rmw_nope")
     assert done.returncode == 1
     assert "ended with exit code" in done.stderr and "rmw_nope" in done.stderr
+    assert "Traceback" not in done.stderr
     assert not alive(tmp_path)
 
 

@@ -37,8 +37,8 @@ from nh_control.multibody import Body, JointSpring, Multibody, Point, floating, 
 class Room:
     """A name, and a function from a number to a system (the same one each time), from 0 to `size`;
     `methods` are the names of the integrators, each of which is tested on `each` systems. If the
-    systems are `alike`, the methods take all of them, and a law is about all of them or none: no
-    other system has to be made to find that out.
+    systems are `alike`, the methods take all of them, and a law that is not about a system is not
+    tested on another one instead: no other system has to be made to find one.
     """
 
     name: str

@@ -33,7 +33,7 @@ SAMPLE = {
     "trees": (0, 1, 2),
     "loops": (0, 1),
     "wheels": (12,),
-    "contacts": (0, 1),
+    "contacts": (0, 3),
     "robots": (0, 1, 2),
 }
 SYSTEMS = ("midpoint", "nonholonomic_midpoint", "rdp_cay", "gni", "mean_value", "rk4")

@@ -58,7 +58,7 @@ def import_nodes() -> None:
     """Import the modules of the nodes of every run."""
     for name in ("plant", "tracker", "recorder"):
         # a node that cannot be imported reports it in its own log
-        with suppress(ImportError):
+        with suppress(Exception):
             import_module(f"nh_control.ros.nodes.{name}")
 
 

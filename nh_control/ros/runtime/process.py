@@ -135,8 +135,9 @@ class ManagedNode(LifecycleNode):
 
     def interrupt(self) -> None:
         """Let the component return from `work`, and from waits for other nodes."""
-        if self._inbox is not None:
-            self._inbox.close()
+        # another thread may remove the inbox
+        if (inbox := self._inbox) is not None:
+            inbox.close()
 
     def end(self) -> None:
         """Stop and close the component, and destroy the node."""
