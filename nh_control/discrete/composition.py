@@ -131,7 +131,8 @@ class ComposedEngine:
         def routine(work: Workspace) -> int:
             substeps = list[Products]()
             status = self._each(part, work, lambda _: substeps.append(work.products))
-            work.products = ComposedProducts(substeps)
+            if status == newton.CONVERGED:
+                work.products = ComposedProducts(substeps)
             return status
 
         return routine

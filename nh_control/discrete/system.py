@@ -365,7 +365,9 @@ class DiscreteSystem:
         equal to those of single steps. With `extrapolate`, Newton's iteration starts from the
         unknowns of the three steps before, extrapolated by a parabola. Smooth motion then takes
         half the iterations. The results depend only on x0 and the inputs, and equal those of
-        single steps up to round-off, but not bitwise.
+        single steps up to round-off, but not bitwise, if the motion is smooth. If a step has
+        several solutions, for example after jumps of inputs in fast motion, extrapolation may lead
+        to another solution, or to none.
 
         Raises StepFailed with the number of the failed step, and ValueError for a wrong shape, a
         number of steps that is not a multiple of `every`, a value that is not finite, or

@@ -98,8 +98,10 @@ class Request(NamedTuple):
 
 def _numbers(where: str, what: str, value: ArrayLike, n: int) -> np.ndarray:
     array = np.array(value, dtype=float)
-    # a finite sum of squares has finite terms; a sum that overflows needs a closer look
-    if array.shape != (n,) or not (math.isfinite(array.dot(array)) or np.isfinite(array).all()):
+    # a finite sum of squares has finite terms; a sum that overflows, of which np.vdot does not
+    # warn, needs a closer look
+    is_finite = math.isfinite(np.vdot(array, array)) or np.isfinite(array).all()
+    if array.shape != (n,) or not is_finite:
         raise ValueError(f"{where}: {what} must be {n} finite numbers, got {value!r}")
     return array
 
@@ -178,7 +180,8 @@ class AdaptiveRun:
         settled, x = (column[:, 0] for column in self._call("nh_settle", r.x0, r.p))
         # normalize removes round-off; a larger distance is a user error
         off = x - settled
-        if not (off.dot(off) <= MANIFOLD_TOLERANCE**2 or np.abs(off).max() <= MANIFOLD_TOLERANCE):
+        square, bound = np.vdot(off, off), MANIFOLD_TOLERANCE
+        if not (square <= bound**2 or np.abs(off).max() <= bound):
             raise ValueError(
                 f"{self._problem.name}: x0 is not on the manifold (unit vectors must have length "
                 f"1, and tangent vectors be normal to them), expected {x}, got {settled}"

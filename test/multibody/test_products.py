@@ -7,6 +7,7 @@ import pytest
 from random_trees import JOINTS, random_motion, random_tree, with_followers, with_wrenches
 from tree_models import constrained_tree, kernel, motion, with_bonds, with_screws
 
+from nh_control import StepFailed
 from nh_control import multibody as mb
 from nh_control.integrators import midpoint
 from nh_control.numerics.library import library
@@ -80,6 +81,16 @@ def test_products_of_a_composition():
     dsys = kernel(random_tree([5, 0, 1], rng), 0.02).composed((1.2, -1.4, 1.2), "composed")
     assert dsys.engine.products is not None
     assert_products(dsys, *random_motion(dsys, rng), rng)
+
+
+def test_a_substep_that_fails_fails_the_step_of_a_composition():
+    rng = np.random.default_rng(3)
+    dsys = kernel(random_tree([5, 0, 1], rng), 0.02).composed((1.2, -1.4, 1.2), "composed")
+    x, u = random_motion(dsys, rng)
+    x[dsys.system.space.nq :] *= 1e6  # momenta
+    for linearize in (dsys.linearize, dsys.linearize_operator):
+        with pytest.raises(StepFailed):
+            linearize(x, u)
 
 
 def test_trees_with_dense_systems_and_other_systems_multiply_by_their_matrices():

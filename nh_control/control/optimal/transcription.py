@@ -183,9 +183,10 @@ class Solvers:
 
     def take(self, problem: Problem) -> Transcription:
         """A transcription for exclusive use."""
+        place = problem.place  # its structure has a lock too
         with self._lock:
             # a solver is replaced if its functions have been compiled in the meantime
-            solver = self._idle.pop(problem.place, None)
+            solver = self._idle.pop(place, None)
         if solver is None or not solver.is_current:
             return Transcription(problem)
         solver.load(problem)
@@ -199,8 +200,9 @@ class Solvers:
         with self._lock:
             self._idle.pop(place, None)
             self._idle[place] = solver
-            while sum(each.bytes for each in self._idle.values()) > CACHE_BYTES:
-                del self._idle[next(iter(self._idle))]
+            # a tracker that ends in this thread meanwhile changes the dictionary
+            while sum([each.bytes for each in list(self._idle.values())]) > CACHE_BYTES:
+                self._idle.pop(next(iter(self._idle)), None)
 
     @contextmanager
     def lease(self, problem: Problem) -> Iterator[Transcription]:

@@ -339,30 +339,35 @@ static int settle_contacts(const struct tree_model *model, const struct tree_dat
     return f->is_inside(f->sizes, z) ? CONVERGED : NO_IMPULSES;
 }
 
-/* The solution after an iteration that changed y by `change`; `again`: by corrections with its
- * factors and G, up to one that leaves round-off. STALLED where they shrink slowly. */
+/* The solution after an iteration that changed y by `change`, which becomes that of the last
+ * correction; `again`: by corrections with its factors and G, up to one that leaves round-off.
+ * STALLED where they shrink slowly. */
 static int correct_contacts(const struct tree_model *model, const struct tree_data *data,
-                            int again, double change, double size, double *z)
+                            int again, double size, double *z, double *change)
 {
-    double next = 0.0;
-    for (;; change = next) {
+    for (;;) {
+        double next = 0.0;
         const int status = settle_contacts(model, data, again, size, z, &next);
         if (status != CONVERGED || !again) return status;
-        if (next <= CONTACT_SETTLED || next * (next / change) <= CONTACT_ROUND) return CONVERGED;
-        if (!(next <= CONTACT_FAST * change)) return STALLED;
+        const double ratio = next / *change;
+        *change = next;
+        if (next <= CONTACT_SETTLED || next * ratio <= CONTACT_ROUND) return CONVERGED;
+        if (!(ratio <= CONTACT_FAST)) return STALLED;
     }
 }
 
-/* The same after an iteration that is not foretold to be the last. Where they fail, z (n_free + m)
- * stays, and the next contact problem starts without known impulses. */
+/* The same after an iteration that is not foretold to be the last. Without impulses, z (n_free + m)
+ * and `change` stay, and the next contact problem starts without known impulses. */
 static int try_corrections(const struct tree_model *model, const struct tree_data *data,
-                           double change, double size, double *z)
+                           double size, double *z, double *change)
 {
     const struct contact_set *near = data->near;
     const size_t rates = sizeof(double) * first_impulse(model);
+    const double before = *change;
     memcpy(data->start, z, rates);
-    const int status = correct_contacts(model, data, 1, change, size, z);
+    const int status = correct_contacts(model, data, 1, size, z, change);
     if (status != NO_IMPULSES) return status;
+    *change = before;
     memcpy(z, data->start, rates);
     memset(data->impulses, 0, sizeof(double) * (2 * near->n_impulses + near->n_slips + 2));
     return STALLED;
@@ -440,15 +445,15 @@ static int find_contacts(const struct tree_model *model, const struct tree_data 
         int status = iterate_contacts(model, data, corrects, speed, z, &change, &size);
         ++info[0];
         if (status != CONVERGED) return status;
-        const double next = change * (change / last) * (change / last);
+        const double next = isfinite(last) ? change * (change / last) * (change / last) : change;
         const int stalls = change <= CONTACT_STALLED && change >= last / 4.0;
         last = change;
         if (change <= CONTACT_SETTLED || stalls ||
             (change <= CONTACT_QUADRATIC && next <= CONTACT_FORETOLD)) {
             const int again = change > CONTACT_SETTLED && !stalls && next > CONTACT_ROUNDED;
-            status = correct_contacts(model, data, again, change, size, z);
+            status = correct_contacts(model, data, again, size, z, &last);
         } else if (change <= CONTACT_CORRECTED)
-            status = try_corrections(model, data, change, size, z);
+            status = try_corrections(model, data, size, z, &last);
         else continue;
         if (status == CONVERGED) status = verify_contacts(model, data, z, info);
         if (status != STALLED) return status;
