@@ -1,5 +1,5 @@
 """Pinocchio as a C++ program beside our trees: its headers are compiled once with `-O3
--march=native`, for a minute or more, and the library is kept in the cache of compiled code.
+-march=native`, for a few minutes, and the library is kept beside them.
 
     pip install pin cmeel-eigen
 """
@@ -19,7 +19,6 @@ import numpy as np
 from nh_control.multibody import Multibody
 from nh_control.multibody.frames import WORLD, Frame
 from nh_control.multibody.joint_types import Floating, Prismatic, Revolute
-from nh_control.numerics.cache_folder import cache_directory
 
 SOURCE = Path(__file__).with_suffix(".cpp")
 KINDS = {Floating: 0, Revolute: 1, Prismatic: 2}
@@ -41,11 +40,10 @@ def library() -> ctypes.CDLL:
     """The compiled program."""
     place = headers()
     known = SOURCE.read_bytes() + (place / "pinocchio" / "config.hpp").read_bytes()
-    file = cache_directory() / f"pinocchio_{hashlib.sha256(known).hexdigest()[:16]}.so"
+    file = place.parent / f"pinocchio_{hashlib.sha256(known).hexdigest()[:16]}.so"
     if not file.is_file():
         if shutil.which("g++") is None:
             raise ModuleNotFoundError("No module named 'g++', the C++ compiler")
-        file.parent.mkdir(parents=True, exist_ok=True)
         folders = f"-I{place}", f"-I{place / 'eigen3'}"
         made = file.with_suffix(".tmp")
         subprocess.run([*COMPILE, *LISTS, *folders, SOURCE, "-o", made], check=True)
