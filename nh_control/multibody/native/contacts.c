@@ -356,8 +356,8 @@ static int correct_contacts(const struct tree_model *model, const struct tree_da
     }
 }
 
-/* The same after an iteration that is not foretold to be the last. Without impulses, z (n_free + m)
- * and `change` stay, and the next contact problem starts without known impulses. */
+/* The same after an iteration that is not foretold to be the last. Without impulses, `change` and
+ * z (n_free + m) stay, and the next contact problem starts without known impulses. */
 static int try_corrections(const struct tree_model *model, const struct tree_data *data,
                            double size, double *z, double *change)
 {
