@@ -3,8 +3,8 @@
     python doc/publish.py SITE [--name NAME]
 
 The pages are written to `SITE/<version>/`, or to `SITE/NAME/` for pages that belong to no release.
-`SITE/latest` links to the newest release. `SITE/index.html` lists all versions, and each page
-links to it.
+`SITE/latest` links to the newest release, if there is one. `SITE/index.html` lists all versions,
+and each page links to it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ INDEX = """<!DOCTYPE html>
 </head>
 <body>
 <h1>nh_control</h1>
-<p><a href="latest/index.html">Documentation of the latest release</a></p>
-<ul>
+{latest}<ul>
 {items}
 </ul>
 </body>
 </html>
 """
+
+LATEST = '<p><a href="latest/index.html">Documentation of the latest release</a></p>\n'
 
 
 def release_number(name: str) -> tuple[int, ...]:
@@ -49,13 +50,16 @@ def versions(site: Path) -> list[str]:
 
 
 def write_index(site: Path) -> None:
-    """List the versions in `index.html`, and link `latest` to the newest release."""
+    """List the versions in `index.html`, and link `latest` to the newest release, if any."""
     names = versions(site)
     items = "\n".join(f'<li><a href="{name}/index.html">{name}</a></li>' for name in names)
-    (site / "index.html").write_text(INDEX.format(items=items), encoding="utf-8")
+    is_released = bool(release_number(names[0]))
+    page = INDEX.format(items=items, latest=LATEST if is_released else "")
+    (site / "index.html").write_text(page, encoding="utf-8")
     latest = site / "latest"
     latest.unlink(missing_ok=True)
-    os.symlink(names[0], latest, target_is_directory=True)
+    if is_released:
+        os.symlink(names[0], latest, target_is_directory=True)
 
 
 def main() -> None:

@@ -34,6 +34,15 @@ def test_a_new_release_becomes_the_latest_and_an_old_one_does_not(tmp_path):
     assert listed(tmp_path) == ["0.3.0", "0.2.1", "0.2.0"]
 
 
+def test_without_a_release_there_is_no_latest(tmp_path):
+    add_versions(tmp_path, "dev")
+    assert listed(tmp_path) == ["dev"]
+    assert "latest" not in (tmp_path / "index.html").read_text()
+    assert not (tmp_path / "latest").exists()
+    add_versions(tmp_path, "0.2.0")
+    assert "latest/index.html" in (tmp_path / "index.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("name", "number"), [("1.2.3", (1, 2, 3)), ("dev", ()), ("1.2rc1", ()), ("latest", ())]
 )

@@ -140,6 +140,8 @@ class Guidance:
                 if not data:
                     return "ArduPilot has closed its MAVLink connection"
                 self.vehicle.hear(data)
+        except BlockingIOError:
+            return "ArduPilot has stopped reading its MAVLink connection"
         except OSError as error:
             return f"ArduPilot has closed its MAVLink connection ({error})"
         return ""

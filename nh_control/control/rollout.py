@@ -187,7 +187,7 @@ def rollout(
         out = Rollouts.empty(dsys, (runs, rows.shape[-2]), every, 0, how)
         out.states[:, 0] = starts
         # at least one part for every thread
-        size = min(_runs_at_once(runs, how, workers), -(-runs // workers))
+        size = min(_runs_at_once(runs, how, workers), max(1, -(-runs // workers)))
         run_part = partial(_open_loops, systems, rows, out)
     dsys.native()  # compile before the threads start
     parts = [range(i, min(i + size, runs)) for i in range(0, runs, size)]

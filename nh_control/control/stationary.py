@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 
 import numpy as np
 
@@ -156,7 +157,7 @@ def _cost(A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray) -> np.ndar
     """
     if "scipy.linalg" in sys.modules:
         return _computed_cost(A, B, Q, R)
-    key = [A, B, Q, R]
+    key = [version("scipy"), A, B, Q, R]
     return cached_result("cost", key, lambda: {"P": _computed_cost(A, B, Q, R)}, "")["P"]
 
 

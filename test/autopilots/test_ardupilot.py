@@ -219,6 +219,20 @@ def test_its_own_position_control_is_commanded_by_mavlink(monkeypatch):
         assert "closed its MAVLink connection" in one.link.ended
 
 
+def test_a_vehicle_that_reads_no_messages_ends_the_connection():
+    pytest.importorskip("pymavlink", reason="position setpoints need pymavlink")
+    waypoint = Waypoint(np.zeros(3), np.zeros(3), 0.0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        guidance = ardupilot.Guidance("ardupilot", server.getsockname())
+        # small buffers are full soon
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        guidance.connect()
+        guidance._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        reasons = (guidance.send(float(k), waypoint, True, False) for k in range(10**6))
+        assert "stopped reading" in next(filter(None, reasons))
+        guidance.close()
+
+
 def test_a_missing_mavlink_port_is_refused_with_the_remedy(monkeypatch):
     pytest.importorskip("pymavlink", reason="position setpoints need pymavlink")
     monkeypatch.setattr(ardupilot, "MAVLINK_PORT", 49013)

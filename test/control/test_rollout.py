@@ -177,6 +177,14 @@ def test_open_loops_give_the_same_bits_as_simulate(cart, starts):
 
 
 @pytest.mark.parametrize("controlled", (True, False))
+def test_no_runs_give_empty_results(cart, tracker, controlled):
+    inputs = tracker if controlled else np.zeros((STEPS, 1))
+    runs = nh.rollout(cart, np.empty((0, cart.nx)), inputs, steps=STEPS if controlled else None)
+    assert len(runs) == 0 and runs.inputs.shape[0] == 0 and not runs.failures
+    assert runs.states.shape[0] == runs.steps.size == runs.succeeded.size == 0
+
+
+@pytest.mark.parametrize("controlled", (True, False))
 def test_a_run_that_fails_ends_and_the_others_go_on(controlled, monkeypatch):
     monkeypatch.setattr(loops, "CHUNK", 4)
     dsys = limited()
