@@ -157,7 +157,7 @@ def _cost(A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray) -> np.ndar
     """
     if "scipy.linalg" in sys.modules:
         return _computed_cost(A, B, Q, R)
-    key = [version("scipy"), A, B, Q, R]
+    key: list[str | np.ndarray] = [version("scipy"), A, B, Q, R]
     return cached_result("cost", key, lambda: {"P": _computed_cost(A, B, Q, R)}, "")["P"]
 
 

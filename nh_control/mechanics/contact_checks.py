@@ -40,7 +40,7 @@ def _check_shapes(system: LagrangianSystem) -> None:
     q, nw = system.symbols[0], system.space.nw
     for contact in system.contacts:
         where = f"{system.name}: contact {contact.name!r}"
-        shape = system.evaluated(contact.gap, q).shape
+        shape = system.value_at(contact.gap, q).shape
         if shape != (1, 1):
             raise ValueError(f"{where}: gap(q) must be one number, got shape {shape}")
         if not contact.has_friction:
@@ -49,12 +49,12 @@ def _check_shapes(system: LagrangianSystem) -> None:
         # tangents from a material point, or from a sliding velocity
         if contact.point is not None:
             shape, expected = (
-                system.evaluated(contact.point, q).shape,
+                system.value_at(contact.point, q).shape,
                 "point(q) must have shape (k, 1)",
             )
             fits = shape[1] == 1
         elif contact.slip is not None:
-            shape = system.evaluated(contact.slip, q).shape
+            shape = system.value_at(contact.slip, q).shape
             expected, fits = f"slip(q) must have shape (k, {nw})", shape[1] == nw
         if not (fits and 1 <= shape[0] <= 2):
             raise ValueError(f"{where}: {expected} with k = 1 or 2 tangents, got {shape}")
@@ -66,7 +66,7 @@ def _check_place(
 ) -> None:
     if place is None:
         return
-    shape = system.evaluated(place, system.symbols[0]).shape
+    shape = system.value_at(place, system.symbols[0]).shape
     # columns: position, normal, tangents
     if shape[0] != 3 or shape[1] < 1 + rows:
         raise ValueError(

@@ -82,7 +82,7 @@ class ContactRows:
         system = self.mechanics.system
         # d gap / dt = Dgap F^T v
         along = system.space.frame(q).T @ v
-        slopes = (_gradient(system, contact.gap, q) @ along for contact in system.contacts)
+        slopes = (system.slope_at(contact.gap, q) @ along for contact in system.contacts)
         return ca.vertcat(*slopes)
 
     def places(self, q: ca.SX) -> list[ca.SX]:
@@ -186,20 +186,20 @@ class _ContactLaw(_Law):
         if not self.contact.has_friction:
             return ca.SX(0, self.system.space.nv)
         if self.contact.point is not None:
-            return _gradient(self.system, self.contact.point, q)
+            return self.system.slope_at(self.contact.point, q)
         return self._slip(q) @ self.system.space.frame(q)
 
     def rows(self, q: ca.SX) -> ca.SX:
-        return ca.vertcat(_gradient(self.system, self.contact.gap, q), self.tangents(q))
+        return ca.vertcat(self.system.slope_at(self.contact.gap, q), self.tangents(q))
 
     def velocities(self, step: StepMotion) -> ca.SX:
-        evaluated, contact, (q, _, _, segment, h) = self.system.evaluated, self.contact, step
+        value_at, contact, (q, _, _, segment, h) = self.system.value_at, self.contact, step
         # the gap at the end of the step is used, not its rate, so penetrations do not accumulate
-        opening = evaluated(contact.gap, segment.q1) / h - self._bounce(step)
+        opening = value_at(contact.gap, segment.q1) / h - self._bounce(step)
         if not contact.has_friction:
             return opening
         if contact.point is not None:
-            slip = (evaluated(contact.point, segment.q1) - evaluated(contact.point, q)) / h
+            slip = (value_at(contact.point, segment.q1) - value_at(contact.point, q)) / h
         else:
             # slip(q) v at the midpoint or at the beginning
             place = q if contact.slips_at_start else segment.middle
@@ -213,7 +213,7 @@ class _ContactLaw(_Law):
         return _number(self.system, self.contact.friction), ca.SX(0)
 
     def gap(self, q: ca.SX) -> ca.SX:
-        return self.system.evaluated(self.contact.gap, q)
+        return self.system.value_at(self.contact.gap, q)
 
     def place(self, q: ca.SX) -> ca.SX:
         return _place(self.system, self.contact.place, q, 1 + self.tangents(q).shape[0])
@@ -221,7 +221,7 @@ class _ContactLaw(_Law):
     def _slip(self, q: ca.SX) -> ca.SX:
         if self.contact.slip is None:
             raise ValueError(f"contact {self.contact.name!r} declares no slip(q)")
-        return self.system.evaluated(self.contact.slip, q)
+        return self.system.value_at(self.contact.slip, q)
 
     def _bounce(self, step: StepMotion) -> ca.SX:
         """The opening velocity `gap / h + e |v_n|` by Newton's law of impact if a body with the
@@ -234,8 +234,8 @@ class _ContactLaw(_Law):
         mass, momentum, basis, drift = self.mechanics.inertia(q, rho)
         velocity = basis @ factorized(mass)(momentum) + drift
         frame = self.system.space.frame(q)
-        approach = _gradient(self.system, contact.gap, q) @ frame.T @ velocity
-        gap = self.system.evaluated(contact.gap, q)
+        approach = self.system.slope_at(contact.gap, q) @ frame.T @ velocity
+        gap = self.system.value_at(contact.gap, q)
         # the body reaches the surface within h and is fast enough
         hits = ca.logic_and(gap + h * approach < 0, approach < -contact.bounce_speed)
         rebound = gap / h - _number(self.system, contact.restitution) * approach
@@ -276,19 +276,12 @@ class _GripLaw(_Law):
         return list(self.grip.rows)
 
 
-def _gradient(system: LagrangianSystem, function: Callable[..., Returned], q: ca.SX) -> ca.SX:
-    """The derivative (k, nv) of a function of q along the tangent vectors."""
-    e = ca.SX.sym("e", system.space.nv)
-    slope = ca.jacobian(system.evaluated(function, system.space.retract(q, e)), e)
-    return ca.substitute(slope, e, ca.SX.zeros(system.space.nv))
-
-
 def _place(
     system: LagrangianSystem, place: Callable[..., Returned] | None, q: ca.SX, rows: int
 ) -> ca.SX:
     if place is None:
         return ca.SX(np.full((3, 1 + rows), np.nan))
-    return system.evaluated(place, q)[:, : 1 + rows]
+    return system.value_at(place, q)[:, : 1 + rows]
 
 
 def _number(system: LagrangianSystem, coefficient: Coefficient) -> ca.SX:

@@ -249,6 +249,46 @@ class LagrangianSystem:
         """
         return self._call(function, *arguments)
 
+    def value_at(self, function: Callable[..., Returned], q: ca.SX) -> ca.SX:
+        """The value at q of a function of the configuration that this system declares. The
+        function is called once; its expression is then evaluated at other configurations.
+        """
+        return self._at(q, self._value(function))
+
+    def slope_at(self, function: Callable[..., Returned], q: ca.SX) -> ca.SX:
+        """The derivative (k, nv) of such a function at q along the tangent vectors."""
+        slopes = self._slopes
+        if id(function) not in slopes:
+            e, moved = self._displacement
+            slope = ca.jacobian(self._at(moved, self._value(function)), e)
+            slopes[id(function)] = ca.substitute(slope, e, ca.SX.zeros(self.space.nv))
+        return self._at(q, slopes[id(function)])
+
+    def _value(self, function: Callable[..., Returned]) -> ca.SX:
+        values = self._values
+        if id(function) not in values:
+            values[id(function)] = self._call(function, self.symbols[0])
+        return values[id(function)]
+
+    def _at(self, q: ca.SX, expression: ca.SX) -> ca.SX:
+        return ca.substitute(expression, self.symbols[0], q)
+
+    @cached_property
+    def _values(self) -> dict[int, ca.SX]:
+        """Values of declared functions at the symbol q, by the functions' identities."""
+        return {}
+
+    @cached_property
+    def _slopes(self) -> dict[int, ca.SX]:
+        """Derivatives of declared functions at the symbol q, by the functions' identities."""
+        return {}
+
+    @cached_property
+    def _displacement(self) -> tuple[ca.SX, ca.SX]:
+        """The symbols of a tangent vector e (nv), and the configuration retract(q, e)."""
+        e = ca.SX.sym("e", self.space.nv)
+        return e, self.space.retract(self.symbols[0], e)
+
     def _force_inputs(self, u: ca.SX) -> ca.SX:
         """The forces (nu) among the inputs of a step, as a column even if there are none. In
         CasADi, an empty slice of a scalar is a row, which would add a row to a `vertcat`.
@@ -267,9 +307,10 @@ class LagrangianSystem:
         """The user's function evaluated at expressions. It is called with symbols so that it can
         differentiate with respect to them, for example by `ca.jtimes(position, q, v)`.
         """
-        # substitute afterwards unless all arguments are symbols
-        arguments = tuple(ca.densify(ca.SX(a)) for a in arguments)
-        plain = all(a.is_valid_input() for a in arguments)
+        # symbols are passed as they are; for other arguments, substitute afterwards
+        plain = all(isinstance(a, ca.SX) and a.is_valid_input() for a in arguments)
+        if not plain:
+            arguments = tuple(ca.densify(ca.SX(a)) for a in arguments)
         symbols = arguments if plain else tuple(ca.SX.sym("a", *a.shape) for a in arguments)
         parameters = () if self.parameters is None else (self._symbolic_parameters[1],)
         with evaluated_on(self.space):

@@ -23,33 +23,56 @@ def unilateral_constraints(with_parameters: WithParameters) -> tuple[UnilateralC
     return tuple(_constraints(with_parameters))
 
 
+class _Touches:
+    """All places of the contact number `contact`. Those of the last configuration are kept,
+    because each place is evaluated separately.
+    """
+
+    def __init__(self, with_parameters: WithParameters, contact: int):
+        self._with_parameters, self._contact = with_parameters, contact
+        self._last: tuple[ca.SX, Any, list[Touch]] | None = None
+
+    def at(self, q: ca.SX, v: ca.SX, values: Any) -> list[Touch]:
+        """The places at q with the velocity v."""
+        model = self._with_parameters(values)
+        return model.contacts[self._contact].touches(model.kinematics(q, v))
+
+    def at_rest(self, q: ca.SX, values: Any) -> list[Touch]:
+        """The places at q with zero velocity."""
+        if self._last is None or self._last[0] is not q or self._last[1] is not values:
+            nw = self._with_parameters(None).space.nw
+            self._last = q, values, self.at(q, ca.SX(nw, 1), values)
+        return self._last[2]
+
+
 @dataclass(frozen=True)
 class _Place:
-    """The place number `touch` of the contact number `contact`."""
+    """The place number `touch` of the contact number `contact`, one of its `touches`."""
 
     with_parameters: WithParameters
     contact: int
     touch: int
+    touches: _Touches
 
     def gap(self, q: ca.SX, values: Any = None) -> ca.SX:
         """Distance from the ground (m)."""
-        return self._at(q, ca.SX(self._model.space.nw, 1), values).gap
+        return self._at_rest(q, values).gap
 
     def point(self, q: ca.SX, values: Any = None) -> ca.SX:
         """Coordinates (2, m) of the material point along a plane."""
-        touch = self._at(q, ca.SX(self._model.space.nw, 1), values)
+        touch = self._at_rest(q, values)
         return touch.tangents @ touch.position
 
     def slip(self, q: ca.SX, values: Any = None) -> ca.SX:
         """Rows (2, nw) that map v to the velocity, along the ground, of the touching material."""
         # the tangential velocity is linear in v, so its Jacobian is the rows
         v = ca.SX.sym("v", self._model.space.nw)
-        touch = self._at(q, v, values)
+        touch = self.touches.at(q, v, values)[self.touch]
         return ca.jacobian(touch.tangents @ touch.velocity, v)
 
     def place(self, q: ca.SX, values: Any = None) -> ca.SX:
         """Position, normal and tangents (3, 4) of the place in the world."""
-        touch = self._at(q, ca.SX(self._model.space.nw, 1), values)
+        touch = self._at_rest(q, values)
         return ca.horzcat(touch.position, touch.normal, touch.tangents.T)
 
     def coefficient(self, field: str) -> Coefficient:
@@ -65,18 +88,17 @@ class _Place:
     def _model(self) -> MultibodyParts:
         return self.with_parameters(None)
 
-    def _at(self, q: ca.SX, v: ca.SX, values: Any) -> Touch:
-        model = self.with_parameters(values)
-        return model.contacts[self.contact].touches(model.kinematics(q, v))[self.touch]
+    def _at_rest(self, q: ca.SX, values: Any) -> Touch:
+        return self.touches.at_rest(q, values)[self.touch]
 
 
 def _constraints(with_parameters: WithParameters) -> Iterable[UnilateralConstraint]:
     model = with_parameters(None)
     k = model.kinematics(ca.SX.sym("q", model.space.nq), ca.SX(model.space.nw, 1))
     for i, contact in enumerate(model.contacts):
-        touches = contact.touches(k)
+        touches, shared = contact.touches(k), _Touches(with_parameters, i)
         for j, touch in enumerate(touches):
-            place = _Place(with_parameters, i, j)
+            place = _Place(with_parameters, i, j, shared)
             friction = place.coefficient("friction")
             rubs = callable(friction) or friction > 0
             yield UnilateralConstraint(
