@@ -170,11 +170,14 @@ static void contact_velocities(const struct tree_model *model, const struct tree
     for (int r = 0; r < k; ++r) {
         const double *w_y = data->w_y + (size_t)n * near->impulses[r];
         data->contact_b[r] = data->w[near->impulses[r]] + product(n, w_y, change);
-        for (int c = 0; c < k; c += LANES) {
-            vn total = {0};
-            for (int i = 0; i < n; ++i)
-                if (w_y[i] != 0.0) total += w_y[i] * *(const vn *)(Y + padded * i + c);
-            simd_store(data->contact_G + (size_t)k * r + c, k - c < LANES ? k - c : LANES, total);
+        /* the last lanes of a row are the first of the next one, which is set afterwards */
+        double *row = data->contact_G + (size_t)k * r;
+        memset(row, 0, sizeof(double) * k);
+        for (int i = 0; i < n; ++i) {
+            const double *response = Y + padded * i;
+            if (w_y[i] == 0.0) continue;
+            for (int c = 0; c < k; c += LANES)
+                *(vn *)(row + c) += w_y[i] * *(const vn *)(response + c);
         }
     }
 }

@@ -140,7 +140,7 @@ INLINE void take_contacts(struct arena *arena, const struct tree_model *model, s
     TAKE(arena, d->w, k);
     TAKE(arena, d->w_y, k * rates);
     TAKE(arena, d->friction, 2 * (size_t)model->n_contacts);
-    TAKE(arena, d->contact_G, k * k);
+    TAKE(arena, d->contact_G, k * k + LANES);
     TAKE(arena, d->contact_b, k);
     TAKE(arena, d->impulses, 2 * k + model->n_slips + 2);
     TAKE(arena, d->impulse_hessian, nv * nv);

@@ -173,7 +173,7 @@ struct tree_data {
     /* contacts (contacts.c, contact_columns.c); rows of their impulses are behind those of G0 */
     double *impulse_response;          /* (k, nv + m): Y of these rows (T37) */
     double *w, *w_y, *friction;        /* velocities, by the contact_rates; friction and bounds */
-    double *contact_G, *contact_b;     /* (k, k), (k): w = G x + b (T37) */
+    double *contact_G, *contact_b;     /* (k, k) + LANES, (k): w = G x + b (T37) */
     double *impulses, *impulse_room;   /* memory of the impulse library */
     double *impulse_change;            /* (k): of the impulses */
     double *near_rows, *near_friction; /* rows, and friction and bounds, of near contacts */

@@ -16,10 +16,6 @@ _Static_assert(sizeof(struct block) == 2 * sizeof(double), "blocks of a part");
 
 /* Numbers of room of a step, those of its equations behind those of its path. */
 #define IMPULSES_PATH_ROOM (N_Z * N_Z + 2 * N_PATH + N_P + START_ROOM + PATH_ROOM)
-long long nh_impulse_room(const struct system *system, int n_tangents, int n_rates)
-{
-    return (long long)(IMPULSES_PATH_ROOM + EQUATIONS_ROOM(n_tangents, n_rates));
-}
 
 /* Stored impulses: x (N_IMPULSES), w (N_IMPULSES), psi (N_SLIPS + 1), and whether they
  * are known. */
@@ -29,14 +25,142 @@ static struct impulses kept_impulses(const struct system *system, double *kept)
     return (struct impulses){kept, kept + N_IMPULSES, psi, (enum guess)psi[N_SLIPS + 1]};
 }
 
+/* The rows of contact i: the first one, and their number. */
+static int first_row(const struct system *system, int i)
+{
+    return BLOCKS[i].normal >= 0 ? BLOCKS[i].normal : BLOCKS[i].tangent;
+}
+static int n_rows(const struct system *system, int i)
+{
+    return (BLOCKS[i].normal >= 0) + BLOCKS[i].k;
+}
+
+/* The contacts of a set that are `near` become its problem. */
+static void select_near(const struct system *system, struct contact_set *set)
+{
+    struct system *part = set->part;
+    struct block *blocks = (struct block *)(part + 1);
+    int rows = 0, slips = 0, count = 0;
+    for (int i = 0; i < N_CONTACTS; ++i) {
+        const int k = BLOCKS[i].k, has_normal = BLOCKS[i].normal >= 0;
+        if (!set->near[i]) continue;
+        blocks[count] =
+            (struct block){has_normal ? rows : -1, rows + has_normal, k, k ? slips : -1};
+        set->contacts[count++] = i;
+        for (int j = 0; j < n_rows(system, i); ++j)
+            set->impulses[rows++] = first_row(system, i) + j;
+        if (k) set->slips[slips++] = BLOCKS[i].psi;
+    }
+    *part = *system;
+    part->blocks = blocks;
+    part->n_impulses = set->n_impulses = rows;
+    part->n_slips = set->n_slips = slips;
+    part->n_contacts = set->n_contacts = count;
+}
+
+/* Whether impulses of contact i change velocities of contact j. */
+static int acts_on(const struct system *system, const double *G, int i, int j)
+{
+    const double *block = G + (size_t)N_IMPULSES * first_row(system, j) + first_row(system, i);
+    for (int r = 0; r < n_rows(system, j); ++r)
+        for (int c = 0; c < n_rows(system, i); ++c)
+            if (block[N_IMPULSES * r + c] != 0.0) return 1;
+    return 0;
+}
+
+/* Islands are sets of contacts that act on no others, such as those of separate bodies. `island`
+ * (N_CONTACTS) becomes the first contact of each contact's island; returns their number. */
+static int find_islands(const struct system *system, const double *G, int *island)
+{
+    int count = N_CONTACTS;
+    for (int i = 0; i < N_CONTACTS; ++i) island[i] = i;
+    for (int i = 0; i < N_CONTACTS && count > 1; ++i)
+        for (int j = i + 1; j < N_CONTACTS && count > 1; ++j) {
+            const int a = island[i], b = island[j];
+            if (a == b || !(acts_on(system, G, i, j) || acts_on(system, G, j, i))) continue;
+            for (int k = 0; k < N_CONTACTS; ++k)
+                if (island[k] == a || island[k] == b) island[k] = a < b ? a : b;
+            --count;
+        }
+    return count;
+}
+
+/* Numbers of room of islands and of the problem of one of them. */
+#define ISLAND_ROOM                                                                               \
+    (3 * N_CONTACTS + N_IMPULSES + N_SLIPS + PART_ROOM(N_CONTACTS) + IMPULSES_ROOM + N_IMPULSES + \
+     2 * N_CONTACTS + N_IMPULSES * N_IMPULSES + PROBLEM_ROOM)
+
+/* A routine that solves a problem from impulses; 0 where it does not. */
+typedef int solver(const struct contact_problem *problem, struct impulses *at);
+
+/* Solves the problem of the contacts of a set, which act on no others. */
+static int solve_part(const struct system *system, const struct contact_set *set, const double *G,
+                      const double *b, const double *coefficients, double kappa, solver *solve,
+                      struct impulses *at, double *room)
+{
+    const int k = set->n_impulses, count = set->n_contacts, *rows = set->impulses;
+    double *part_G = take(&room, (size_t)k * k), *part_b = take(&room, k);
+    double *part_coefficients = take(&room, 2 * count);
+    struct impulses part = impulses_in(set->part, &room);
+    part.known = at->known;
+    for (int r = 0; r < k; ++r) {
+        const double *row = G + (size_t)N_IMPULSES * rows[r];
+        for (int c = 0; c < k; ++c) part_G[k * r + c] = row[rows[c]];
+        part_b[r] = b[rows[r]];
+        part.x[r] = at->x[rows[r]];
+        part.w[r] = at->w[rows[r]];
+    }
+    for (int i = 0; i < set->n_slips; ++i) part.psi[i] = at->psi[set->slips[i]];
+    for (int i = 0; i < count; ++i) {
+        part_coefficients[i] = coefficients[set->contacts[i]];
+        part_coefficients[count + i] = coefficients[N_CONTACTS + set->contacts[i]];
+    }
+    const struct contact_problem problem =
+        problem_of(set->part, part_G, part_b, part_coefficients, kappa, room);
+    if (!solve(&problem, &part)) return 0;
+    for (int r = 0; r < k; ++r) {
+        at->x[rows[r]] = part.x[r];
+        at->w[rows[r]] = part.w[r];
+    }
+    for (int i = 0; i < set->n_slips; ++i) at->psi[set->slips[i]] = part.psi[i];
+    return 1;
+}
+
+/* Solves w = G x + b with friction and bounds (2, N_CONTACTS), island by island, from impulses,
+ * which become UNKNOWN where one has no solution. */
+static int solve_islands(const struct system *system, const double *G, const double *b,
+                         const double *coefficients, double kappa, solver *solve,
+                         struct impulses *at, double *room)
+{
+    int *island = (int *)take(&room, N_CONTACTS);
+    if (find_islands(system, G, island) == 1) {
+        const struct contact_problem problem = problem_of(system, G, b, coefficients, kappa, room);
+        return solve(&problem, at);
+    }
+    struct contact_set set = {.near = (int *)take(&room, N_CONTACTS),
+                              .impulses = (int *)take(&room, N_IMPULSES),
+                              .slips = (int *)take(&room, N_SLIPS),
+                              .contacts = (int *)take(&room, N_CONTACTS),
+                              .part = (struct system *)take(&room, PART_ROOM(N_CONTACTS))};
+    int is_solved = 1;
+    for (int first = 0; first < N_CONTACTS && is_solved; ++first) {
+        if (island[first] != first) continue;
+        for (int i = 0; i < N_CONTACTS; ++i) set.near[i] = island[i] == first;
+        select_near(system, &set);
+        is_solved = solve_part(system, &set, G, b, coefficients, kappa, solve, at, room);
+    }
+    at->known = is_solved ? LAST_IMPULSES : UNKNOWN;
+    return is_solved;
+}
+
 /* Solves w = G x + b with friction and bounds (2, N_CONTACTS), from the impulses `kept` where they
  * are known; 1 where no solution was found. */
 int nh_find_impulses(const struct system *system, const double *G, const double *b,
                      const double *coefficients, double kappa, double *kept, double *room)
 {
-    const struct contact_problem problem = problem_of(system, G, b, coefficients, kappa, room);
     struct impulses at = kept_impulses(system, kept);
-    const int failed = !find_impulses(&problem, &at);
+    const int failed =
+        !solve_islands(system, G, b, coefficients, kappa, find_impulses, &at, room);
     at.psi[N_SLIPS + 1] = at.known;
     return failed;
 }
@@ -45,9 +169,15 @@ int nh_find_impulses(const struct system *system, const double *G, const double 
 int nh_settle_impulses(const struct system *system, const double *G, const double *b,
                        const double *coefficients, double kappa, double *kept, double *room)
 {
-    const struct contact_problem problem = problem_of(system, G, b, coefficients, kappa, room);
     struct impulses at = kept_impulses(system, kept);
-    return !settle_impulses(&problem, &at);
+    return !solve_islands(system, G, b, coefficients, kappa, settle_impulses, &at, room);
+}
+
+/* Numbers of room of the path or of the islands, which are never in use together. */
+long long nh_impulse_room(const struct system *system, int n_tangents, int n_rates)
+{
+    const size_t path = IMPULSES_PATH_ROOM + EQUATIONS_ROOM(n_tangents, n_rates);
+    return (long long)(path > ISLAND_ROOM ? path : ISLAND_ROOM);
 }
 
 /* Whether a solution lies on the central path, as `is_inside`. */
@@ -58,31 +188,14 @@ int nh_is_inside(const struct system *system, const double *z) { return is_insid
 int nh_add_near(const struct system *system, const double *w, const double *coefficients,
                 double speed, struct contact_set *set)
 {
-    struct system *part = set->part;
-    struct block *blocks = (struct block *)(part + 1);
-    int added = 0, rows = 0, slips = 0, count = 0;
+    int added = 0;
     for (int i = 0; i < N_CONTACTS; ++i) {
         const int n = BLOCKS[i].normal;
         const int is_far = n >= 0 && w[n] >= speed && (!BLOCKS[i].k || coefficients[i] > 0.0);
         added |= !is_far && !set->near[i];
         set->near[i] |= !is_far;
     }
-    for (int i = 0; i < N_CONTACTS; ++i) {
-        const int k = BLOCKS[i].k,
-                  first = BLOCKS[i].normal >= 0 ? BLOCKS[i].normal : BLOCKS[i].tangent;
-        const int size = (BLOCKS[i].normal >= 0) + k;
-        if (!set->near[i]) continue;
-        blocks[count] = (struct block){BLOCKS[i].normal >= 0 ? rows : -1,
-                                       rows + (BLOCKS[i].normal >= 0), k, k ? slips : -1};
-        set->contacts[count++] = i;
-        for (int j = 0; j < size; ++j) set->impulses[rows++] = first + j;
-        if (k) set->slips[slips++] = BLOCKS[i].psi;
-    }
-    *part = *system;
-    part->blocks = blocks;
-    part->n_impulses = set->n_impulses = rows;
-    part->n_slips = set->n_slips = slips;
-    part->n_contacts = set->n_contacts = count;
+    select_near(system, set);
     return added;
 }
 
