@@ -17,6 +17,7 @@ from nh_control.discrete.composition import ComposedEngine, check_composition
 from nh_control.discrete.engine import Engine, MakeKernel
 from nh_control.discrete.failure import failure
 from nh_control.discrete.lanes import FEWEST, LaneTables, Vectorization
+from nh_control.discrete.linearized_steps import LinearizedSteps, step_rows
 from nh_control.discrete.method import Method
 from nh_control.discrete.native_abi import NativeSystem
 from nh_control.discrete.results import Conditioning, Linearization, SolvedStep, StepFailed
@@ -242,6 +243,30 @@ class DiscreteSystem:
             multipliers_u=multipliers_by_u,
             multipliers_p=multipliers_by_p,
         )
+
+    def linearize_steps(self, x: ArrayLike, u: ArrayLike) -> LinearizedSteps:
+        """The derivatives A (N, ndx, ndx) and B (N, ndx, nu) of the steps from the states x
+        (N, nx) under the inputs u (N, nu), and the states x1 (N, nx) after them, as a named tuple.
+
+        All steps run in one native call, which lets other threads run; the results are bitwise
+        equal to those of `linearize`. Python linearizes compositions, one step after another.
+
+        Raises StepFailed with the number of the failed step, and ValueError for wrong shapes.
+        """
+        x, u = step_rows(self, x, u)
+        rows, n = len(x), self.ndx
+        shapes = (rows, n, n), (rows, n, self.nu), (rows, self.nx)
+        out, row = LinearizedSteps(*map(np.empty, shapes)), 0
+        while row < rows:
+            row = self.engine.linearize_rows(self._arrays.work, row, x, u, out)
+            if row < rows:  # another initial guess may lead to a solution
+                try:
+                    lin = self.linearize(x[row], u[row])
+                except StepFailed as failure:
+                    raise failure.at_step(row) from None
+                out.A[row], out.B[row], out.x1[row] = lin.A, lin.B, lin.x1
+                row += 1
+        return out
 
     def linearize_operator(self, x: ArrayLike, u: ArrayLike = ()) -> LinearizationOperators:
         """The linearization of the step, with A (ndx, ndx) and B (ndx, nu) as
