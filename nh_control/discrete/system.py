@@ -220,10 +220,10 @@ class DiscreteSystem:
         Raises the same errors as `step`, and ValueError for an unknown parameter.
         """
         engine, arrays = self._differentiated(parameters)
-        work, n, m = self._run(engine.linearize, x, u, engine, arrays), self.ndx, self._multipliers
+        work, m = self._run(engine.linearize, x, u, engine, arrays), self._multipliers
         # multipliers are impulses in the first substep: its fraction of h scales them to h
         ab, dz, first = work.ab.copy(), work.dz, self.method.substeps[0]
-        by_x, by_u = slice(n), slice(n, n + self.nu)
+        by_x, by_u = self._blocks
         by_p, multipliers_by_p = self._no_parameters
         if parameters:
             columns = self._columns(parameters)
@@ -231,17 +231,18 @@ class DiscreteSystem:
         multipliers, multipliers_by_x, multipliers_by_u = self._no_multipliers
         if m.stop > m.start:
             multipliers = work.z[m] / first
-            multipliers_by_x, multipliers_by_u = dz[m, by_x] / first, dz[m, by_u] / first
+            multipliers_by_x, multipliers_by_u = dz[m][by_x] / first, dz[m][by_u] / first
+        # keywords would take a twentieth of a small linearization
         return Linearization(
-            A=ab[:, by_x],
-            B=ab[:, by_u],
-            P=by_p,
-            x1=work.x1.copy(),
-            h=self.h,
-            multipliers=multipliers,
-            multipliers_x=multipliers_by_x,
-            multipliers_u=multipliers_by_u,
-            multipliers_p=multipliers_by_p,
+            ab[by_x],
+            ab[by_u],
+            by_p,
+            work.x1.copy(),
+            self.h,
+            multipliers,
+            multipliers_by_x,
+            multipliers_by_u,
+            multipliers_by_p,
         )
 
     def linearize_steps(self, x: ArrayLike, u: ArrayLike) -> LinearizedSteps:
@@ -537,6 +538,12 @@ class DiscreteSystem:
     @cached_property
     def _arrays(self) -> Arrays:
         return self._functions.arrays
+
+    @cached_property
+    def _blocks(self) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
+        """The indices of A and B in a table of derivatives."""
+        every, n = slice(None), self.ndx
+        return (every, slice(n)), (every, slice(n, n + self.nu))
 
     @cached_property
     def _no_parameters(self) -> tuple[np.ndarray, np.ndarray]:
