@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nh_control.discrete.engine import Engine
+from nh_control.discrete.linearized_steps import LinearizedSteps
 from nh_control.discrete.method import Method
 from nh_control.discrete.native_abi import StepperData
 from nh_control.discrete.products import ComposedProducts, Products
@@ -94,6 +95,12 @@ class ComposedEngine:
     def linearize(self, work: Workspace) -> int:
         """Compute the step and its first derivatives."""
         return self._linearized(work)[0]
+
+    def linearize_rows(
+        self, work: Workspace, first: int, x: np.ndarray, u: np.ndarray, out: LinearizedSteps
+    ) -> int:
+        """Return `first`: Python linearizes a composition."""
+        return first
 
     def hessian(self, work: Workspace) -> int:
         """Compute the step, its first derivatives and its contracted second derivatives."""

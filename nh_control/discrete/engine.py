@@ -14,6 +14,7 @@ import numpy as np
 from nh_control.discrete.continuation import solve_by_continuation
 from nh_control.discrete.equations import StepEquations
 from nh_control.discrete.lanes import FUNCTIONS, LaneCode, obstacle
+from nh_control.discrete.linearized_steps import LinearizedSteps, linearize_rows
 from nh_control.discrete.method import Method
 from nh_control.discrete.native_abi import StepperData
 from nh_control.discrete.native_text import native_text
@@ -139,6 +140,15 @@ class Engine:
         """The routine for the step and its first derivatives."""
         step, linearize = self._native_step, self._native_linearize
         return self._prepared(False, lambda work: linearize(step, work.list))
+
+    def linearize_rows(
+        self, work: Workspace, first: int, x: np.ndarray, u: np.ndarray, out: LinearizedSteps
+    ) -> int:
+        """Linearize the steps from the rows `first`, first + 1, ... of x (N, nx) under those of u
+        (N, nu) into `out`, up to the first step that fails. Returns its row, or N.
+        """
+        self.prepare(work, False)
+        return linearize_rows(self._native_linearize, self.stepper(work), first, x, u, out)
 
     @cached_property
     def hessian(self) -> Callable[[Workspace], int]:

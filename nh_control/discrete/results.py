@@ -196,17 +196,11 @@ class Linearization:
         multipliers_p: np.ndarray,
     ):
         # setting each field by a call, as dataclasses do, takes 10 % of a small linearization
-        self.__dict__.update(
-            A=A,
-            B=B,
-            P=P,
-            x1=x1,
-            h=h,
-            multipliers=multipliers,
-            multipliers_x=multipliers_x,
-            multipliers_u=multipliers_u,
-            multipliers_p=multipliers_p,
-        )
+        fields = self.__dict__
+        fields["A"], fields["B"], fields["P"] = A, B, P
+        fields["x1"], fields["h"] = x1, h
+        fields["multipliers"], fields["multipliers_x"] = multipliers, multipliers_x
+        fields["multipliers_u"], fields["multipliers_p"] = multipliers_u, multipliers_p
 
     def __repr__(self) -> str:
         more = f", P {self.P.shape}" if self.P.size else ""

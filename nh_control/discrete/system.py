@@ -17,6 +17,7 @@ from nh_control.discrete.composition import ComposedEngine, check_composition
 from nh_control.discrete.engine import Engine, MakeKernel
 from nh_control.discrete.failure import failure
 from nh_control.discrete.lanes import FEWEST, LaneTables, Vectorization
+from nh_control.discrete.linearized_steps import LinearizedSteps, step_rows
 from nh_control.discrete.method import Method
 from nh_control.discrete.native_abi import NativeSystem
 from nh_control.discrete.results import Conditioning, Linearization, SolvedStep, StepFailed
@@ -219,10 +220,10 @@ class DiscreteSystem:
         Raises the same errors as `step`, and ValueError for an unknown parameter.
         """
         engine, arrays = self._differentiated(parameters)
-        work, n, m = self._run(engine.linearize, x, u, engine, arrays), self.ndx, self._multipliers
+        work, m = self._run(engine.linearize, x, u, engine, arrays), self._multipliers
         # multipliers are impulses in the first substep: its fraction of h scales them to h
         ab, dz, first = work.ab.copy(), work.dz, self.method.substeps[0]
-        by_x, by_u = slice(n), slice(n, n + self.nu)
+        by_x, by_u = self._blocks
         by_p, multipliers_by_p = self._no_parameters
         if parameters:
             columns = self._columns(parameters)
@@ -230,18 +231,43 @@ class DiscreteSystem:
         multipliers, multipliers_by_x, multipliers_by_u = self._no_multipliers
         if m.stop > m.start:
             multipliers = work.z[m] / first
-            multipliers_by_x, multipliers_by_u = dz[m, by_x] / first, dz[m, by_u] / first
+            multipliers_by_x, multipliers_by_u = dz[m][by_x] / first, dz[m][by_u] / first
+        # keywords would take a twentieth of a small linearization
         return Linearization(
-            A=ab[:, by_x],
-            B=ab[:, by_u],
-            P=by_p,
-            x1=work.x1.copy(),
-            h=self.h,
-            multipliers=multipliers,
-            multipliers_x=multipliers_by_x,
-            multipliers_u=multipliers_by_u,
-            multipliers_p=multipliers_by_p,
+            ab[by_x],
+            ab[by_u],
+            by_p,
+            work.x1.copy(),
+            self.h,
+            multipliers,
+            multipliers_by_x,
+            multipliers_by_u,
+            multipliers_by_p,
         )
+
+    def linearize_steps(self, x: ArrayLike, u: ArrayLike) -> LinearizedSteps:
+        """The derivatives A (N, ndx, ndx) and B (N, ndx, nu) of the steps from the states x
+        (N, nx) under the inputs u (N, nu), and the states x1 (N, nx) after them, as a named tuple.
+
+        All steps run in one native call, which lets other threads run; the results are bitwise
+        equal to those of `linearize`. Python linearizes compositions, one step after another.
+
+        Raises StepFailed with the number of the failed step, and ValueError for wrong shapes.
+        """
+        x, u = step_rows(self, x, u)
+        rows, n = len(x), self.ndx
+        shapes = (rows, n, n), (rows, n, self.nu), (rows, self.nx)
+        out, row = LinearizedSteps(*map(np.empty, shapes)), 0
+        while row < rows:
+            row = self.engine.linearize_rows(self._arrays.work, row, x, u, out)
+            if row < rows:  # another initial guess may lead to a solution
+                try:
+                    lin = self.linearize(x[row], u[row])
+                except StepFailed as failure:
+                    raise failure.at_step(row) from None
+                out.A[row], out.B[row], out.x1[row] = lin.A, lin.B, lin.x1
+                row += 1
+        return out
 
     def linearize_operator(self, x: ArrayLike, u: ArrayLike = ()) -> LinearizationOperators:
         """The linearization of the step, with A (ndx, ndx) and B (ndx, nu) as
@@ -512,6 +538,12 @@ class DiscreteSystem:
     @cached_property
     def _arrays(self) -> Arrays:
         return self._functions.arrays
+
+    @cached_property
+    def _blocks(self) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
+        """The indices of A and B in a table of derivatives."""
+        every, n = slice(None), self.ndx
+        return (every, slice(n)), (every, slice(n, n + self.nu))
 
     @cached_property
     def _no_parameters(self) -> tuple[np.ndarray, np.ndarray]:

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -165,6 +166,8 @@ def steps() -> Iterator[Row]:
     from pinocchio_steps import Pinocchio
     from robots import Ours, agree, random_tree, urdf
 
+    from nh_control.control.lqr import linearize_along
+
     for name in sized([*TREES], ["tree"]):
         ours = Ours(*((random_tree(100), "fixed") if name == "tree" else urdf(name)))
         other = Pinocchio(ours.model, ours.q, ours.v)
@@ -178,6 +181,7 @@ def steps() -> Iterator[Row]:
             "step": lambda ours=ours: ours.steps(CALLS),
             "euler": lambda other=other: other.euler(H, CALLS),
             "slopes": slopes,
+            "along": partial(linearize_along, ours.dsys, ours.motion(CALLS)),
             "aba slopes": lambda other=other: other.derivatives(CALLS),
         }
         if extrapolates(ours.dsys):
@@ -188,9 +192,11 @@ def steps() -> Iterator[Row]:
         if "run" in least:
             work = f"step, {title}, `extrapolate=True`"
             yield Row(work, "us", least["run"], peer, least["euler"], 1.3)
-        work = f"step with A and B, {title}"
         peer, limit = "Pinocchio, derivatives of ABA, C++", 1.8 if name in WITH_SLOPES else np.nan
-        yield Row(work, "us", least["slopes"], peer, least["aba slopes"], limit)
+        ways = {"along": "`linearize_along`", "slopes": "one call each from Python"}
+        for key, way in ways.items():
+            work = f"step with A and B, {title}, {way}"
+            yield Row(work, "us", least[key], peer, least["aba slopes"], limit)
 
 
 def payload() -> Iterator[Row]:

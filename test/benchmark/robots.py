@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint
 from nh_control.multibody import load_urdf
 
@@ -88,6 +89,9 @@ class Ours:
 
     def slopes(self) -> None:
         self.dsys.linearize(self.x, self.u)
+
+    def motion(self, count: int) -> Trajectory:
+        return self.dsys.simulate(self.x, self.u, steps=count)
 
 
 def agree(ours: Ours, *others: Any) -> None:

@@ -58,4 +58,8 @@ def test_a_step_from_another_start_is_a_step(sleigh, fast, monkeypatch):
         assert np.abs(sleigh.constraint_residual(x, x1)).max() <= 1e-12 * np.abs(x1).max()
         np.testing.assert_array_equal(sleigh.linearize(x, u).x1, x1)
         np.testing.assert_array_equal(sleigh.simulate(x, [u]).states[-1], x1)
+    x, u = (np.array(column) for column in zip(*fast))
+    steps = sleigh.linearize_steps(x, np.reshape(u, (len(x), -1)))
+    for i in failed:
+        np.testing.assert_array_equal(steps.A[i], sleigh.linearize(*fast[i]).A)
         assert sleigh.h == 5.0 and sleigh._arrays.work.p[-1] == 5.0

@@ -20,10 +20,35 @@ INTERNAL void solve_dense(const double *factors, int n, int rank, const int *piv
     else lu_solve(n, rank, factors, pivots, b);
 }
 
+/* LANES right-hand sides b (MAX_DOF), `stride` apart, become their solutions: lu_solve_rows in
+ * registers. */
+INTERNAL void solve_joint_columns(const double *factors, const int *pivots, int stride, vn *b)
+{
+    vn y[MAX_DOF];
+    for (int k = 0; k < MAX_DOF; ++k) {
+        const vn t = b[stride * k];
+        b[stride * k] = b[stride * pivots[k]];
+        b[stride * pivots[k]] = t;
+    }
+    LU_UNROLL
+    for (int i = 0; i < MAX_DOF; ++i) {
+        y[i] = b[stride * i];
+        LU_UNROLL
+        for (int k = 0; k < i; ++k) y[i] -= factors[MAX_DOF * i + k] * y[k];
+    }
+    LU_UNROLL
+    for (int i = MAX_DOF - 1; i >= 0; --i) {
+        LU_UNROLL
+        for (int k = i + 1; k < MAX_DOF; ++k) y[i] -= factors[MAX_DOF * i + k] * y[k];
+        b[stride * i] = y[i] /= factors[MAX_DOF * i + i];
+    }
+}
+
 /* The same for LANES right-hand sides b (n) side by side. */
 INTERNAL void solve_dense_columns(const double *factors, int n, int rank, const int *pivots, vn *b)
 {
-    lu_solve_rows(n, rank, LANES, factors, pivots, (double *)b);
+    if (n == MAX_DOF && rank == n) solve_joint_columns(factors, pivots, 1, b);
+    else lu_solve_rows(n, rank, LANES, factors, pivots, (double *)b);
 }
 
 /* The solutions of a^T y = b for LANES right-hand sides, of a with full rank. */

@@ -107,6 +107,23 @@ INLINE void slide_terms(const struct tree_model *model, const struct joint *j,
     pack(cross(S, load_on(model, j, b)), cross(S, b->linear_momentum), zero, column_e, plane);
 }
 
+/* The products of H with the unit motion of a scalar joint, of whose components most are zero. */
+INLINE void times_unit(const struct joint *j, const v4 *H, const v4 *unit, v4 *row, v4 *column,
+                       int plane)
+{
+    if (plane || j->pitch != 0.0) {
+        times_rows(unit, H, row, plane);
+        times_columns(H, unit, column, plane);
+        return;
+    }
+    const int part = rotates(j) ? 1 : 2;
+    const v4 S = unit[part], *rows = H + 9 * part;
+    v4 all[9];
+    for (int c = 0; c < 3; ++c) row[c] = S[0] * rows[c] + S[1] * rows[3 + c] + S[2] * rows[6 + c];
+    for (int i = 0; i < 9; ++i) all[i] = H[3 * i + part] * S;
+    for (int c = 0; c < 3; ++c) column[c] = sums(all[3 * c], all[3 * c + 1], all[3 * c + 2]);
+}
+
 /* phi, left, column, row and pivot of a scalar joint (T11, T14 to T16); with `linearized` also
  * the row of the momentum after the step (T32), and motions by the start (T31). */
 INLINE void scalar_row(const struct tree_model *model, const struct tree_data *data,
@@ -141,17 +158,27 @@ INLINE void scalar_row(const struct tree_model *model, const struct tree_data *d
         o->phi[c] = k * moved[c] + unit[c];
         o->left[c] = k * moved[c] - unit[c];
     }
-    times_columns(b->H, o->phi, o->column, plane);
-    times_rows(o->left, b->H, o->row, plane);
-    for (int c = 0; c < end; ++c) o->column[c] += k * column_e[c], o->row[c] += k * row_e[c];
+    if (linearized) { /* phi = k moved + unit, left = k moved - unit, phi_q = moved */
+        v4 row_m[3], row_u[3], column_u[3];
+        times_rows(moved, b->H, row_m, plane);
+        times_columns(b->H, moved, o->column_q, plane);
+        times_unit(j, b->H, unit, row_u, column_u, plane);
+        for (int c = 0; c < end; ++c) {
+            const v4 both = k * (row_m[c] + row_e[c]);
+            o->left1[c] = o->phi[c], o->phi_q[c] = moved[c];
+            o->row[c] = both - row_u[c], o->row1[c] = both + row_u[c];
+            o->column_q[c] += column_e[c];
+            o->column[c] = k * o->column_q[c] + column_u[c];
+        }
+    } else {
+        times_columns(b->H, o->phi, o->column, plane);
+        times_rows(o->left, b->H, o->row, plane);
+        for (int c = 0; c < end; ++c) o->column[c] += k * column_e[c], o->row[c] += k * row_e[c];
+    }
     const double stiffness = springs_at(model, j, middle_of(data, j, b)).stiffness;
     o->pivot = inner(o->row, o->phi, plane) - k * k * stiffness -
                model->start_fraction * data->h * resistance_slope(j, b->rate);
     if (!linearized) return;
-    for (int c = 0; c < end; ++c) o->left1[c] = o->phi[c], o->phi_q[c] = moved[c];
-    times_rows(o->left1, b->H, o->row1, plane);
-    times_columns(b->H, o->phi_q, o->column_q, plane);
-    for (int c = 0; c < end; ++c) o->row1[c] += k * row_e[c], o->column_q[c] += column_e[c];
     o->slope1 = inner(o->row1, o->phi, plane) - k * k * stiffness -
                 (1 - model->start_fraction) * data->h * resistance_slope(j, b->rate);
     o->source = inner(o->row, o->phi_q, plane) - k * stiffness;

@@ -24,7 +24,7 @@ static int seed_units(const struct tree_model *model, const struct tree_data *da
          : kind == BY_RHO ? &seed->rho
                           : &seed->motion)[0][lane] = 1.0;
         const unsigned char all =
-            HAS_WRENCHES | MOVES | SEEDED | (kind == BY_RHO ? 0 : OF_JOINT);
+            LOADED | MOVES | SEEDED | (kind == BY_RHO ? 0 : OF_JOINT);
         state[body] |= all;
         if (body > last) last = body;
         for (int i = 0; model->n_rates > model->nv && i < model->n_bodies; ++i) {
@@ -143,7 +143,7 @@ static int by_constraints(const struct tree_model *model, const struct tree_data
                                 data->multi_dof[j->multi_dof_index].pivots, rows + v);
         else if (j->mode == FREE) rows[v] /= data->rows[v].pivot;
         for (int l = 0; l < n; ++l) right[v + l] -= rows[v + l];
-        state[i] |= HAS_WRENCHES | MOVES;
+        state[i] |= LOADED | MOVES;
         last = i;
     }
     return last;
@@ -195,22 +195,20 @@ INLINE void column_sweeps(const struct tree_model *model, const struct tree_data
     clear_shared_columns(model, data, count, first, stride, ab, dz);
     for (int i = last; i >= 0; --i) {
         if (state[i] & HAS_WEIGHT) pass_weight(model, data, i, c, right, state, &all->jumps);
-        if (!(state[i] & HAS_WRENCHES) || model->joints[i].mode == IDLE) continue;
+        if (!(state[i] & (HAS_WRENCHES | LOADED)) || model->joints[i].mode == IDLE) continue;
         const struct joint *j = model->joints + i;
-        const int n = plane ? 1 : j->n_dof;
+        const int n = j->mode != FREE ? 0 : plane ? 1 : j->n_dof;
         const struct newton_row *o = data->rows + j->v_index;
-        vn m[9];
-        for (int k = 0; k < components(plane); ++k) m[k] = c[i][k];
+        vn m[9], *by = right + j->v_index;
         if (state[i] & SEEDED) add_right(model, data, j, right, plane);
-        for (int l = 0; l < n && j->mode == FREE; ++l) {
-            const vn by = right[j->v_index + l] += simd_dot(o[l].left, c[i], plane);
-            simd_add(-by, o[l].column, m, plane);
-        }
-        if (j->parent >= 0) {
-            if (state[i] & OF_JOINT) add_wrenches(data, j, m, plane);
-            simd_inward(data->bodies[i].p, m, c[j->parent], plane);
-            state[j->parent] |= HAS_WRENCHES | MOVES;
-        }
+        for (int l = 0; l < n && state[i] & HAS_WRENCHES; ++l)
+            by[l] += simd_inner(o[l].left, c[i], plane);
+        if (j->parent < 0) continue;
+        for (int k = 0; k < components(plane); ++k) m[k] = c[i][k];
+        for (int l = 0; l < n; ++l) simd_add(-by[l], o[l].column, m, plane);
+        if (state[i] & OF_JOINT) add_wrenches(data, j, m, plane);
+        simd_inward(data->bodies[i].p, m, c[j->parent], plane);
+        state[j->parent] |= HAS_WRENCHES | MOVES;
     }
     for (int i = 0; i < model->n_bodies; ++i) {
         const struct joint *j = model->joints + i;
@@ -226,11 +224,14 @@ INLINE void column_sweeps(const struct tree_model *model, const struct tree_data
             if (carried) simd_outward(data->bodies[i].p, x[parent], x[i], plane);
             else memset(x[i], 0, sizeof x[i]);
             if (j->mode == FREE) {
-                for (int l = 0; l < n; ++l)
-                    change[l] = -(right[v + l] + simd_dot(o[l].row, x[i], plane));
-                for (int l = 0; l < n; ++l) after[l][1] = simd_dot(o[l].row1, x[i], plane);
+                for (int l = 0; l < n; ++l) change[l] = -right[v + l];
+                for (int l = 0; l < n && carried; ++l) {
+                    change[l] -= simd_inner(o[l].row, x[i], plane);
+                    after[l][1] = simd_inner(o[l].row1, x[i], plane);
+                }
+                for (int l = 0; l < n && state[i] & HAS_WRENCHES; ++l)
+                    after[l][1] += simd_inner(o[l].left1, c[i], plane);
                 for (int l = 0; l < n; ++l) {
-                    if (state[i] & HAS_WRENCHES) after[l][1] += simd_dot(o[l].left1, c[i], plane);
                     for (int m = 0; m < n; ++m) {
                         after[l][0] += (n > 1 ? w->Ez[n * l + m] : data->h) * change[m];
                         after[l][1] += (n > 1 ? w->slope1[n * l + m] : o->slope1) * change[m];
@@ -239,9 +240,9 @@ INLINE void column_sweeps(const struct tree_model *model, const struct tree_data
                 }
             }
             if (is_coupled(j)) {
-                change[0] =
-                    -(right[v] + simd_dot(o->left, c[i], plane) + simd_dot(o->row, x[i], plane));
-                after[0][1] = simd_dot(o->left1, c[i], plane) + simd_dot(o->row1, x[i], plane);
+                change[0] = -(right[v] + simd_inner(o->left, c[i], plane) +
+                              simd_inner(o->row, x[i], plane));
+                after[0][1] = simd_inner(o->left1, c[i], plane) + simd_inner(o->row1, x[i], plane);
             }
             if (state[i] & OF_NUMBERS) {
                 for (int k = 0; k < components(plane); ++k) x[i][k] += all->jumps.own[i][k];
@@ -303,7 +304,7 @@ INTERNAL void columns_by_seeds(const struct tree_model *model, const struct tree
                                int count, int first, int stride, double *ab, double *dz)
 {
     const struct lanes all = lanes_of(model, data);
-    clear_lanes(model, &all, HAS_WRENCHES | MOVES | OF_JOINT | SEEDED);
+    clear_lanes(model, &all, LOADED | MOVES | OF_JOINT | SEEDED);
     sweep_lanes(model, data, &all, model->n_bodies - 1, count, first, stride, ab, dz);
 }
 

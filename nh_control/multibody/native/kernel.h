@@ -29,12 +29,13 @@ struct column {
 
 /* States of a body in LANES columns. */
 enum column_state {
-    HAS_WRENCHES = 1,
+    HAS_WRENCHES = 1, /* of bodies that it carries, or by changes of the model */
     MOVES = 2,
     OF_JOINT = 4, /* by the seed of its joint, which has more than momenta */
     OF_NUMBERS = 8,
     HAS_WEIGHT = 16,
     SEEDED = 32,
+    LOADED = 64, /* right-hand sides of its own */
 };
 
 /* Motions of bodies with OF_NUMBERS, and parts of their rows of the state after the step, that a
@@ -53,6 +54,7 @@ INTERNAL void solve_dense(const double *factors, int n, int rank, const int *piv
                           const double *right, double *b);
 INTERNAL void solve_dense_columns(const double *factors, int n, int rank, const int *pivots,
                                   vn *b);
+INTERNAL void solve_joint_columns(const double *factors, const int *pivots, int stride, vn *b);
 INTERNAL void solve_transposed_columns(const double *factors, int n, const int *pivots, vn *b);
 INTERNAL void solve_columns(int count, int rank, const int *at, const double *factors,
                             const int *order, int stride, double *rows, vn *c);
@@ -66,6 +68,7 @@ INTERNAL void joint_midpoint_by_z(const struct tree_model *model, const struct t
                                   const struct joint *j, struct multi_dof_joint *w);
 INTERNAL void joint_endpoint(const struct tree_model *model, const struct tree_data *data,
                              const struct joint *j, struct multi_dof_joint *w);
+INTERNAL void joint_endpoints(const struct tree_model *model, const struct tree_data *data);
 INTERNAL void joint_by_step(const struct tree_model *model, const struct tree_data *data,
                             const struct joint *j, const double *mu, const double *b, double *Zh,
                             double *Sh, double *before, double *after, double *end);

@@ -170,9 +170,10 @@ static int derivatives(const struct tree_model *model, const struct tree_data *d
 /* The derivatives where a step that failed took its last residual, in rows of length stride. */
 int tree_derivatives(double *const *a, int stride)
 {
-    const struct tree tree = tree_at(a);
+    const struct tree tree = tree_of(a);
     const struct tree_model *model = &tree.model;
     const struct tree_data *data = &tree.data;
+    joint_endpoints(model, data);
     return derivatives(model, data, stride, model->n_force_rates, 0, 0, a[AB], a[DZ]);
 }
 
@@ -180,13 +181,14 @@ int tree_derivatives(double *const *a, int stride)
  * block without multipliers in its place. */
 void tree_equations(double *const *a, double *r_z)
 {
-    const struct tree tree = tree_at(a);
+    const struct tree tree = tree_of(a);
     const struct tree_model *model = &tree.model;
     const struct tree_data *data = &tree.data;
     const int first = model->n_free, all = n_multipliers(model), n = first + all + model->n_slips,
               stride = n_variables(model);
     double *ab = data->all_ab, *dz = data->all_dz;
     memset(r_z, 0, sizeof(double) * n * n);
+    joint_endpoints(model, data);
     if (model->n_impulses) start_contact_columns(model, data);
     if (free_derivatives(model, data, stride, model->n_force_rates, 0, 0, ab, dz) != CONVERGED)
         return;
@@ -205,20 +207,20 @@ void tree_equations(double *const *a, double *r_z)
 /* The basis X (n_free, n_free - n_rolling) of the admissible velocities at the state of a step. */
 void tree_basis(double *const *a, double *basis)
 {
-    const struct tree tree = tree_at(a);
+    const struct tree tree = tree_of(a);
     const double *z = tree.data.unknowns;
     call_at(&tree.model.wheel_functions->basis, a[X], a[U], z, a[P], basis, 0, 0);
 }
 
-/* A step and its derivatives A and B, into a[AB], and dz into a[DZ]. */
+/* A step and its derivatives A and B, into a[AB], and dz into a[DZ], where the step took its last
+ * residual: at its solution, or, if it settled, before a correction of round-off. */
 int tree_linearize(int (*step)(double *const *), double *const *a)
 {
     const int status = step(a);
     if (status != CONVERGED) return status;
-    const struct tree tree = tree_at(a);
+    const struct tree tree = tree_of(a);
     const struct tree_model *model = &tree.model;
     const struct tree_data *data = &tree.data;
-    if (settled(model, a[INFO])) residual(model, data, a[Z], 0.0);
     const int n = n_variables(model);
     if (!model->n_rolling)
         return derivatives(model, data, n, model->n_force_rates, 0, 0, a[AB], a[DZ]);
@@ -235,11 +237,10 @@ int tree_linearize_parameters(int (*step)(double *const *), double *const *a)
 {
     const int status = step(a);
     if (status != CONVERGED) return status;
-    const struct tree tree = tree_at(a);
+    const struct tree tree = tree_of(a);
     const struct tree_model *model = &tree.model;
     const struct tree_data *data = &tree.data;
     const int n = model->n_parameters;
-    if (settled(model, a[INFO])) residual(model, data, a[Z], 0.0);
     return derivatives(model, data, n_variables(model) + n, model->n_force_rates, n,
                        (const struct parameter_derivative *)a[SLOPES], a[AB], a[DZ]);
 }

@@ -63,6 +63,16 @@ INTERNAL void joint_endpoint(const struct tree_model *model, const struct tree_d
     call_joint(&functions_of(model, j)->endpoint, data, j, data->z, 0, 0, out);
 }
 
+/* The same of all joints, for derivatives without the read-out of a step before them. */
+INTERNAL void joint_endpoints(const struct tree_model *model, const struct tree_data *data)
+{
+    for (int i = 0; i < model->n_bodies; ++i) {
+        const struct joint *j = model->joints + i;
+        if (j->type >= GENERATED)
+            joint_endpoint(model, data, j, data->multi_dof + j->multi_dof_index);
+    }
+}
+
 /* K: second derivatives of the row by the unknowns. */
 static void joint_row_by_z(const struct tree_model *model, const struct tree_data *data,
                            const struct joint *j, const double *mu, const double *b,
@@ -144,17 +154,55 @@ INTERNAL void multi_dof_column(const struct tree_model *model, const struct join
     column[2] += bend.v;
 }
 
-/* row_l . phi_m + h (K_lm - E_l . s_m), E = -ad_D^T b (T20): by the displacements D of the rows
- * and the twists s of the motions. */
+/* Motions of a body by the rates of a joint, and its twists, component by component. */
+struct motion_table {
+    v4 motion[9][2], twist[6][2];
+};
+
+/* The motions phi and the twists s of n rates. Vectors are not written number by number, which
+ * would hold up their reading. */
+INLINE void load_motions(int n, const v4 *phi[MAX_DOF], const struct twist *s,
+                         struct motion_table *x)
+{
+    static const v4 rest[3];
+    static const struct twist still;
+    const v4 *a[8];
+    const struct twist *t[8];
+    for (int m = 0; m < 8; ++m) a[m] = m < n ? phi[m] : rest, t[m] = m < n ? s + m : &still;
+    for (int i = 0; i < 3; ++i)
+        for (int half = 0; half < 2; ++half) {
+            const int k = 4 * half;
+            for (int c = 0; c < 3; ++c)
+                x->motion[3 * c + i][half] =
+                    (v4){a[k][c][i], a[k + 1][c][i], a[k + 2][c][i], a[k + 3][c][i]};
+            x->twist[i][half] = (v4){t[k]->w[i], t[k + 1]->w[i], t[k + 2]->w[i], t[k + 3]->w[i]};
+            x->twist[3 + i][half] =
+                (v4){t[k]->v[i], t[k + 1]->v[i], t[k + 2]->v[i], t[k + 3]->v[i]};
+        }
+}
+
+/* row_l . phi_m + h (K_lm - E_l . s_m), E = -ad_D^T b (T20): by the displacements D of the rows,
+ * and the motions phi and twists s in x; sums in the order of `inner` and `power`. */
 INLINE void pivot_block(const struct tree_data *data, const struct body *b, int n,
-                        const v4 *rows[MAX_DOF], const struct twist *D, const v4 *motions[MAX_DOF],
-                        const struct twist *s, const double *K, double *all)
+                        const v4 *rows[MAX_DOF], const struct twist *D,
+                        const struct motion_table *x, const double *K, double *all)
 {
     for (int l = 0; l < n; ++l) {
         const struct twist E = coadjoint(b, D[l]);
+        const v4 *row = rows[l];
+        v4 products[2], powers[2], part[3], turned[3];
+        for (int half = 0; half < 2; ++half) {
+            for (int i = 0; i < 3; ++i) {
+                part[i] = row[0][i] * x->motion[i][half] + row[1][i] * x->motion[3 + i][half] +
+                          row[2][i] * x->motion[6 + i][half];
+                turned[i] = E.w[i] * x->twist[i][half] + E.v[i] * x->twist[3 + i][half];
+            }
+            products[half] = part[0] + part[1] + part[2];
+            powers[half] = turned[0] + turned[1] + turned[2];
+        }
         for (int m = 0; m < n; ++m)
             all[n * l + m] =
-                inner(rows[l], motions[m], 0) + data->h * (K[n * l + m] - power(E, s[m]));
+                products[m / 4][m % 4] + data->h * (K[n * l + m] - powers[m / 4][m % 4]);
     }
 }
 
@@ -176,6 +224,7 @@ INTERNAL void multi_dof_row(const struct tree_model *model, const struct tree_da
     struct newton_row *o = data->rows + j->v_index;
     const int n = j->n_dof;
     const v4 *row[MAX_DOF], *row1[MAX_DOF], *phi[MAX_DOF], *phi_q[MAX_DOF];
+    struct motion_table by_z, by_q;
     struct twist Z0[MAX_DOF], Z1[MAX_DOF], D[MAX_DOF], S[MAX_DOF], Sz[MAX_DOF];
     double mu[6], wrench[6];
     joint_wrenches(w, mu, wrench);
@@ -190,21 +239,22 @@ INTERNAL void multi_dof_row(const struct tree_model *model, const struct tree_da
         multi_dof_column(model, j, b, D[l], Sz[l], o[l].phi, o[l].column);
         row[l] = o[l].row, row1[l] = o[l].row1, phi[l] = o[l].phi, phi_q[l] = o[l].phi_q;
     }
-    pivot_block(data, b, n, row, Z0, phi, Sz, w->K, w->pivot);
+    load_motions(n, phi, Sz, &by_z);
+    pivot_block(data, b, n, row, Z0, &by_z, w->K, w->pivot);
     if (!linearized) return;
-    joint_endpoint(model, data, j, w);
     joint_derivatives(model, data, j, mu, wrench, w);
     twists_of(b, w->Z1, n, Z1);
     twists_of(b, w->S1, n, S);
     for (int l = 0; l < n; ++l)
         multi_dof_left(model, data, j, b, Z1[l], S[l], o[l].left1, o[l].row1);
-    pivot_block(data, b, n, row1, Z1, phi, Sz, w->K1, w->slope1);
+    pivot_block(data, b, n, row1, Z1, &by_z, w->K1, w->slope1);
     twists_of(b, w->Zq, n, D);
     twists_of(b, w->Sq, n, S);
     for (int l = 0; l < n; ++l)
         multi_dof_column(model, j, b, D[l], S[l], o[l].phi_q, o[l].column_q);
-    pivot_block(data, b, n, row, Z0, phi_q, S, w->Kq, w->source);
-    pivot_block(data, b, n, row1, Z1, phi_q, S, w->K1q, w->source1);
+    load_motions(n, phi_q, S, &by_q);
+    pivot_block(data, b, n, row, Z0, &by_q, w->Kq, w->source);
+    pivot_block(data, b, n, row1, Z1, &by_q, w->K1q, w->source1);
 }
 
 /* b (n) = pivot^{-1} right (n). */
@@ -221,12 +271,15 @@ INTERNAL int factor_multi_dof(const struct tree_data *data, const struct joint *
     struct newton_row *o = data->rows + j->v_index;
     const int n = j->n_dof;
     v4 solved[MAX_DOF][6];
+    enum { WIDTH = sizeof *solved / sizeof(vn) };
     if (factor_dense(w->pivot, n, n, w->pivots)) return 1;
     for (int i = 0; i < n; ++i) {
         memcpy(solved[i], o[i].row, sizeof o[i].row);
         memcpy(solved[i] + 3, o[i].left, sizeof o[i].left);
     }
-    lu_solve_rows(n, n, 6 * 4, w->pivot, w->pivots, (double *)solved);
+    for (int c = 0; c < WIDTH && n == MAX_DOF; ++c)
+        solve_joint_columns(w->pivot, w->pivots, WIDTH, (vn *)solved + c);
+    if (n < MAX_DOF) lu_solve_rows(n, n, 6 * 4, w->pivot, w->pivots, (double *)solved);
     for (int i = 0; i < n; ++i) {
         memcpy(o[i].row, solved[i], sizeof o[i].row);
         memcpy(o[i].left, solved[i] + 3, sizeof o[i].left);

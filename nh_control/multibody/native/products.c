@@ -10,6 +10,7 @@ int tree_factor_products(double *const *a)
 {
     const struct tree tree = tree_at(a);
     residual(&tree.model, &tree.data, a[Z], 0.0);
+    joint_endpoints(&tree.model, &tree.data);
     if (factor_joints(&tree.model, &tree.data, LINEARIZATION)) return SINGULAR;
     if (tree.model.n_shared) columns_by_shared(&tree.model, &tree.data);
     return CONVERGED;

@@ -204,7 +204,7 @@ INLINE double force_size(const struct tree_model *model, const struct joint *j,
 
 /* Rows of a joint of several rates (T9), in the axes of the body. */
 static void multi_dof_residual(const struct tree_model *model, const struct tree_data *data,
-                               const struct joint *j, const struct body *b)
+                               const struct joint *j, const struct body *b, int sized)
 {
     struct multi_dof_joint *w = data->multi_dof + j->multi_dof_index;
     const int n = j->n_dof, v = j->v_index;
@@ -214,7 +214,8 @@ static void multi_dof_residual(const struct tree_model *model, const struct tree
     w->b_torque = inward(b, b->angular_momentum);
     w->b_force = inward(b, b->linear_momentum);
     const struct body *parent = parent_of(data, j);
-    const double torque = torque_size(parent, b), force = force_size(model, j, parent, b);
+    double torque = 0.0, force = 0.0;
+    if (sized) torque = torque_size(parent, b), force = force_size(model, j, parent, b);
     for (int l = 0; l < n; ++l) {
         const double *D = w->Z0 + l, *S = w->S0 + l;
         const v4 zw = vec(D[0], D[n], D[2 * n]), zv = vec(D[3 * n], D[4 * n], D[5 * n]);
@@ -222,6 +223,7 @@ static void multi_dof_residual(const struct tree_model *model, const struct tree
         data->r[v + l] =
             data->rho[v + l] + data->h * (dot(zw, w->mu_torque) + dot(zv, w->mu_force) +
                                           dot(sw, w->b_torque) + dot(sv, w->b_force));
+        if (!sized) continue;
         data->r_size[v + l] =
             fabs(data->rho[v + l]) +
             fabs(data->h) * (size_of(zw) * torque + size_of(zv) * force +
@@ -241,7 +243,7 @@ INLINE void inward_sweep(const struct tree_model *model, const struct tree_data 
         const struct body *b = data->bodies + i;
         const int v = j->v_index;
         if (j->mode == IDLE) continue;
-        if (!plane && j->type >= GENERATED) multi_dof_residual(model, data, j, b);
+        if (!plane && j->type >= GENERATED) multi_dof_residual(model, data, j, b, sized);
         else {
             double low = 0.0, high = 0.0, sizes = 0.0;
             const v4 S = axis_of(j, b->column);

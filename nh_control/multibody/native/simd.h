@@ -12,6 +12,16 @@ INLINE vn simd_dot(const v4 *a, const vn *x, int plane)
     return total;
 }
 
+/* The same, as the sum of three parts that do not wait for each other. */
+INLINE vn simd_inner(const v4 *a, const vn *x, int plane)
+{
+    vn part[3];
+    if (plane) return (a[0][0] * x[0] + a[0][1] * x[1]) + (a[0][2] * x[2] + a[0][3] * x[3]);
+    for (int i = 0; i < 3; ++i)
+        part[i] = a[i][0] * x[3 * i] + a[i][1] * x[3 * i + 1] + a[i][2] * x[3 * i + 2];
+    return part[0] + part[1] + part[2];
+}
+
 /* y += s a. */
 INLINE void simd_add(vn s, const v4 *a, vn *y, int plane)
 {

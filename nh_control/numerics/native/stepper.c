@@ -98,3 +98,28 @@ void nh_steps(const struct stepper *s, long long rows, const double *x, const do
         memcpy(x1 + s->nx * i, s->x1, state);
     }
 }
+
+/* Steps from the rows *done ... end - 1 of x (rows, nx) under those of u (rows, nu): their
+ * derivatives A (rows, ndx, ndx) and B (rows, ndx, nu), and the next states x1 (rows, nx). Stops
+ * at the first step that fails, whose row is *done. */
+int nh_linearize_steps(int (*linearize)(int (*)(double *const *), double *const *),
+                       const struct stepper *s, long long ndx, long long *done, long long end,
+                       const double *x, const double *u, double *A, double *B, double *x1)
+{
+    const size_t state = sizeof(double) * (size_t)s->nx;
+    const long long columns = ndx + s->nu;
+    for (; *done < end; ++*done) {
+        const long long k = *done;
+        memcpy(s->x, x + s->nx * k, state);
+        memcpy(s->u, u + s->nu * k, sizeof(double) * (size_t)s->nu);
+        const int status = linearize(s->step, s->arrays);
+        if (status != CONVERGED) return status;
+        memcpy(x1 + s->nx * k, s->x1, state);
+        for (long long i = 0; i < ndx; ++i) {
+            const double *row = s->arrays[AB] + columns * i;
+            memcpy(A + ndx * (ndx * k + i), row, sizeof(double) * (size_t)ndx);
+            memcpy(B + s->nu * (ndx * k + i), row + ndx, sizeof(double) * (size_t)s->nu);
+        }
+    }
+    return CONVERGED;
+}
