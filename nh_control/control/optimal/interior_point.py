@@ -240,12 +240,14 @@ def start(native: Transcription, guess: Trajectory, warm: Multipliers | None = N
 
 
 def _find_unknowns(native: Transcription, states: np.ndarray) -> None:
-    """Solve for the unknowns z of all steps. Raises StepFailed."""
+    """Solve for the unknowns z and the ends y of all steps. Raises StepFailed."""
     # native code stops at a step that it cannot solve; Python also tries other initial values of z
-    k = native.call("nh_ocp_unknowns", 0)
-    while k < len(native.array("u")):
+    k, d, u = native.call("nh_ocp_unknowns", 0), native.problem.dsys, native.array("u")
+    while k < len(u):
         try:
-            native.array("z")[k] = native.problem.dsys.unknowns(states[k], native.array("u")[k])
+            native.array("z")[k] = d.unknowns(states[k], u[k])
+            native.array("y")[k] = native.array("x")[k]  # with its constants
+            native.array("y")[k, : d.nx] = d.step(states[k], u[k])
         except StepFailed as failure:
             raise failure.at_step(k) from None
         k = native.call("nh_ocp_unknowns", k + 1)
