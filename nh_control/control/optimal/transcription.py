@@ -14,7 +14,7 @@ import numpy as np
 from nh_control.control.constraints import bounds_of
 from nh_control.control.optimal.fingerprints import Identity
 from nh_control.control.optimal.formulation import Formulation
-from nh_control.control.optimal.layout import FILTER, MAX_THREADS, STEPS, Horizon, Worker
+from nh_control.control.optimal.layout import FILTER, MAX_THREADS, MIXED, STEPS, Horizon, Worker
 from nh_control.control.optimal.structure import Structure, structures
 from nh_control.discrete.step_routines import StepRoutines
 
@@ -286,4 +286,6 @@ def _shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
         "drift_next": (ndx,),
         "state": (nx,),
     }
-    return shapes | {"total": (nodes, ny), "filter": (FILTER, 2)}
+    step = nodes * ny + steps * ndx
+    shapes |= {name: (MIXED, step) for name in ("step_changes", "point_changes")}
+    return shapes | {"total": (step,), "newton": (step,), "filter": (FILTER, 2)}

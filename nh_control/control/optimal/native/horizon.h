@@ -121,6 +121,8 @@ void ocp_move_multipliers(struct horizon *o, double costates, double dual);
 void ocp_exchange(struct horizon *o);
 void ocp_move(const struct horizon *o, double length, double *x, double *u);
 int ocp_search(struct horizon *o, double tau, double primal, double dual);
+/* mixing.c */
+int ocp_mix(struct horizon *o);
 /* interior_point.c */
 void ocp_newton_step(struct horizon *o, int corrected, double tau, double *primal, double *dual);
 #pragma GCC visibility pop

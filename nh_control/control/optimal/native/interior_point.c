@@ -28,6 +28,7 @@ int nh_ocp_start(struct horizon *o, int warm)
     ocp_begin_slacks(o, warm);
     memset(o->start, 0, sizeof(double) * N_DX);
     o->entries = o->failures = 0;
+    o->mixed = -1;
     o->damping = o->last_damping = 0.0;
     o->length = o->stationarity = o->complementarity = INFINITY;
     if (ocp_evaluate(o, o->x, o->u, o->y, o->s, o->t, &o->violation, &o->merit, &o->cost))
@@ -87,8 +88,7 @@ static double complementarity(const struct horizon *o, double mu)
             const long r = N_I * k + i;
             if (!holds_at(o, k, i)) continue;
             most = fmax(most, fabs(o->s[r] * o->lam[r] - mu));
-            if (is_soft(o, i))
-                most = fmax(most, fabs(o->t[r] * (o->weight[i] - o->lam[r]) - mu));
+            if (is_soft(o, i)) most = fmax(most, fabs(o->t[r] * (o->weight[i] - o->lam[r]) - mu));
         }
     return most;
 }
@@ -104,9 +104,8 @@ static double measure(struct horizon *o)
 static void lower_barrier(struct horizon *o, double scale)
 {
     const double before = o->mu;
-    while (o->mu > o->mu_end &&
-           fmax(fmax(o->stationarity, complementarity(o, o->mu)) / scale, o->violation) <=
-               10 * o->mu)
+    while (o->mu > o->mu_end && fmax(fmax(o->stationarity, complementarity(o, o->mu)) / scale,
+                                     o->violation) <= 10 * o->mu)
         o->mu = fmax(o->mu_end, fmin(0.2 * o->mu, pow(o->mu, 1.5)));
     if (o->mu == before) return;
     o->entries = 0;
@@ -161,9 +160,12 @@ static int make_convex(struct horizon *o, double *damping)
     return 0;
 }
 
-/* Keep the part `length` of the step that was taken. */
+/* Keep the step that was taken: the part `length` of (dx, du), then the change of the costates,
+ * which are subtracted already. */
 static void keep_step(struct horizon *o)
 {
+    double *pi = o->total + N_Y * (o->steps + 1);
+    for (long i = 0; i < N_DX * o->steps; ++i) pi[i] += o->pi[i];
     for (long k = 0; k <= o->steps; ++k)
         for (int i = 0; i < (k < o->steps ? N_Y : N_DX); ++i)
             o->total[N_Y * k + i] =
@@ -175,7 +177,7 @@ static void keep_step(struct horizon *o)
 static double relaxation(const struct horizon *o)
 {
     double before = 0.0, now = 0.0, both = 0.0;
-    if (o->curved || !isfinite(o->length) || o->length <= 0.0) return 1.0;
+    if (!isfinite(o->length) || o->length <= 0.0) return 1.0;
     for (long k = 0; k <= o->steps; ++k)
         for (int i = 0; i < (k < o->steps ? N_Y : N_DX); ++i) {
             const double a = o->total[N_Y * k + i];
@@ -186,6 +188,17 @@ static double relaxation(const struct horizon *o)
         }
     if (!(both < -TURNED_BACK * sqrt(before * now))) return 1.0;
     return fmin(1.0, 1.0 / (1.0 / o->length - both / before));
+}
+
+/* A step without second derivatives, mixed with those before it near a feasible point of the last
+ * barrier's problem, else shorter if it turns back. */
+static void improve(struct horizon *o, double tau, double *primal, double *dual)
+{
+    double *pi = o->total + N_Y * (o->steps + 1);
+    if (o->mu > o->mu_end || o->violation > o->narrow || o->length == 0.0) o->mixed = -1;
+    else if (ocp_mix(o)) ocp_slack_steps(o, tau, primal, dual);
+    if (o->mixed < 1) *primal = fmin(*primal, relaxation(o));
+    for (long i = 0; i < N_DX * o->steps; ++i) pi[i] = -o->pi[i];
 }
 
 /* One iteration: derivatives, errors, Newton's step with enough damping, search. */
@@ -199,7 +212,7 @@ int nh_ocp_iterate(struct horizon *o)
     const double tau = fmax(0.99, 1 - o->mu);
     if (make_convex(o, &damping)) return NOT_CONVEX;
     ocp_newton_step(o, !o->curved, tau, &primal, &dual);
-    primal = fmin(primal, relaxation(o));
+    if (!o->curved) improve(o, tau, &primal, &dual);
     if (!ocp_search(o, tau, primal, dual)) {
         if (++o->failures > 15) return NO_STEP;
         o->damping = fmax(10 * fmax(o->damping, damping), 1e-3);
