@@ -263,6 +263,19 @@ def test_what_cannot_be_met_is_named(options, words):
     assert not result.converged and words in result.reason, result.reason
 
 
+def test_the_errors_of_the_last_iterate_are_computed_on_demand():
+    """Also after the solver has solved another problem; they are those of the next iteration."""
+    dsys = nh.midpoint(pendulum(), 0.1)
+    begin, cost = resting(dsys, 10, [0.1, 0.0]), lifting(dsys, 10)
+    options = {"limits": {"torque": (-4.0, 9.0), "p_theta": (-2.0, 1.5)}}
+    stopped = nh.optimize(dsys, cost, begin, max_iterations=2, **options)
+    following = nh.optimize(dsys, cost, begin, max_iterations=3, **options).history[2]
+    errors = stopped.errors
+    largest = max(errors.stationarity, errors.violation, errors.complementarity)
+    assert largest == pytest.approx(following.descent, rel=1e-9)
+    assert largest != pytest.approx(stopped.history[1].descent, rel=1e-2)
+
+
 def test_an_interruption_gives_the_last_iterate():
     dsys = nh.midpoint(pendulum(), 0.1)
     cost = lifting(dsys, 30)
