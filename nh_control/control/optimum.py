@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -71,8 +72,9 @@ class Multipliers:
 class Optimum:
     """The result of an optimization: a `trajectory`, which is feasible if the method `converged`,
     its `cost`, the `reason` why the method stopped, and the `history` of iterations. The interior
-    point method also returns the `multipliers`, the `errors` of the first-order conditions, and
-    the optimal values of unknown `parameters`, which the trajectory's `dsys` also has.
+    point method also returns the `multipliers`, the `errors` of the first-order conditions, which
+    `measure` computes, and the optimal values of unknown `parameters`, which the trajectory's
+    `dsys` also has.
     """
 
     trajectory: Trajectory
@@ -81,8 +83,15 @@ class Optimum:
     reason: str
     history: tuple[Iteration, ...]
     multipliers: Multipliers | None = None
-    errors: KktErrors | None = None
+    measure: Callable[[], KktErrors | None] = field(
+        default=lambda: None, repr=False, compare=False
+    )
     parameters: Mapping[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def errors(self) -> KktErrors | None:
+        """The errors of the first-order conditions, or None if they are not known."""
+        return self.measure()
 
     @property
     def active(self) -> dict[str, tuple[int, ...]]:

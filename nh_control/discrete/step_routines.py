@@ -65,8 +65,11 @@ class StepRoutines:
         """Whether these are still the engine's routines, which compiled routines replace when
         ready.
         """
-        pairs = zip(self._native or (), (self.step, self.linearize, self.hessian))
-        return all(routine is None or _address(routine) == here for routine, here in pairs)
+        pairs = zip(self._native or (), self.references)
+        return all(
+            routine is None or routine is here or _address(routine) == _address(here)
+            for routine, here in pairs
+        )
 
     def reset(self) -> None:
         """Reset the arrays to their initial values."""

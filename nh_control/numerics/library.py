@@ -21,8 +21,8 @@ SOURCES = (
     *(
         f"control/optimal/native/{name}.c"
         for name in (
-            *("horizon", "interior_point", "real_time", "riccati", "search", "slacks"),
-            *("threads", "tracking"),
+            *("horizon", "interior_point", "mixing", "real_time", "riccati", "search"),
+            *("slacks", "threads", "tracking"),
         )
     ),
     *(

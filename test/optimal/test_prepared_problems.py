@@ -111,7 +111,7 @@ def test_a_solver_that_is_used_again_is_as_new():
         new = transcription.Transcription(problem)
         for name in (*layout.NUMBERS, *layout.COUNTS):
             assert getattr(again.record, name) == getattr(new.record, name), name
-        for name in layout.ARRAYS:
+        for name in layout.ARRAYS.keys() - transcription._computed_shapes(problem).keys():
             np.testing.assert_array_equal(again.array(name), new.array(name), name)
         for mine, yours in zip(again._routines, new._routines):
             for name in ("x", "u", "p", "z", "x1", "warm", "sizes", "ab", "r_z"):

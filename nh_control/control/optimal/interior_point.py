@@ -12,9 +12,10 @@ import numpy as np
 
 from nh_control.control.guesses import require_projected
 from nh_control.control.optimal.elastic import WEIGHTS, normalized
-from nh_control.control.optimal.layout import Horizon, Outcome
+from nh_control.control.optimal.layout import Outcome
+from nh_control.control.optimal.results import iteration, optimum
 from nh_control.control.optimal.transcription import Problem, Transcription, solvers
-from nh_control.control.optimum import Iteration, KktErrors, Monitor, Multipliers, Optimum
+from nh_control.control.optimum import Iteration, Monitor, Multipliers, Optimum
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
@@ -37,14 +38,6 @@ the decrease of the cost, relative to 1 + cost, that confirms the saddle.
 """
 WARM_BARRIER = 1e-5
 """Initial barrier of a search that starts from the multipliers of another optimum."""
-
-
-REASONS = {
-    Outcome.STEP_FAILED: "a step of the system failed",
-    Outcome.NOT_CONVEX: "no regularization makes the model of the problem convex",
-    Outcome.NO_STEP: "no step along any direction decreases the cost or the violation",
-    Outcome.INFEASIBLE: "the constraints cannot be satisfied together",
-}
 
 
 def solve(
@@ -131,7 +124,7 @@ def _search(
     with _until_interrupted() as interrupted:
         for number in range(max_iterations):
             outcome = Outcome(native.call("nh_ocp_iterate"))
-            history.append(_iteration(native.record, number, outcome))
+            history.append(iteration(native.record, number, outcome))
             monitor(history[-1])
             ended = outcome in (Outcome.OPTIMAL, Outcome.NO_STEP)
             if ended and _raise_weights(native, elastic):
@@ -143,10 +136,7 @@ def _search(
         outcome = Outcome.INFEASIBLE
     if interrupted:
         stopped = "interrupted"
-    if outcome in (Outcome.GOES_ON, Outcome.NO_STEP):
-        native.record.curved = 0  # the errors contain no second derivatives
-        native.call("nh_ocp_measure")
-    return _optimum(native, guess, outcome, stopped, tuple(history))
+    return optimum(native, guess, outcome, stopped, tuple(history))
 
 
 class Elastic(NamedTuple):
@@ -240,12 +230,14 @@ def start(native: Transcription, guess: Trajectory, warm: Multipliers | None = N
 
 
 def _find_unknowns(native: Transcription, states: np.ndarray) -> None:
-    """Solve for the unknowns z of all steps. Raises StepFailed."""
+    """Solve for the unknowns z and the ends y of all steps. Raises StepFailed."""
     # native code stops at a step that it cannot solve; Python also tries other initial values of z
-    k = native.call("nh_ocp_unknowns", 0)
-    while k < len(native.array("u")):
+    k, d, u = native.call("nh_ocp_unknowns", 0), native.problem.dsys, native.array("u")
+    while k < len(u):
         try:
-            native.array("z")[k] = native.problem.dsys.unknowns(states[k], native.array("u")[k])
+            native.array("z")[k] = d.unknowns(states[k], u[k])
+            native.array("y")[k] = native.array("x")[k]  # with its constants
+            native.array("y")[k, : d.nx] = d.step(states[k], u[k])
         except StepFailed as failure:
             raise failure.at_step(k) from None
         k = native.call("nh_ocp_unknowns", k + 1)
@@ -271,69 +263,6 @@ def _not_finite(native: Transcription) -> NotFinite:
         f"{dsys}: cost or constraints are not finite at the last node of the guess, "
         f"{structure.x} = {x[-1].tolist()}"
     )
-
-
-def _iteration(r: Horizon, number: int, outcome: Outcome) -> Iteration:
-    """An iteration with the errors before its step and the cost after its step."""
-    error = max(r.stationarity, r.violation, r.complementarity)
-    length = r.length if outcome == Outcome.GOES_ON else 0.0
-    return Iteration(number, r.cost, error, "interior point" if length else "", length)
-
-
-def _optimum(
-    native: Transcription,
-    guess: Trajectory,
-    outcome: Outcome,
-    stopped: str,
-    history: tuple[Iteration, ...],
-) -> Optimum:
-    problem, r, x = native.problem, native.record, native.array("x")
-    d = problem.states.system_at(x[0])
-    states, inputs = x[:, : d.nx], native.array("u")  # a Trajectory copies them
-    trajectory = Trajectory(d.h, states, inputs, d.state_names, d.inputs, guess.name, d)
-    reason = f"the errors are below {r.tolerance:g}"
-    if outcome != Outcome.OPTIMAL:
-        reason = REASONS.get(outcome, stopped)
-        if outcome == Outcome.STEP_FAILED:
-            reason += f" at node {r.failed_at}"
-        if r.violation > r.tolerance or outcome == Outcome.INFEASIBLE:
-            reason += f"; {_worst(native)}"
-    multipliers = Multipliers(
-        native.array("pi")[:, : d.ndx].copy(),
-        native.array("nu").copy(),
-        dict(zip(problem.names, native.array("lam").T.copy())),
-        dict(zip(problem.names, native.array("s").T.copy())),
-    )
-    return Optimum(
-        trajectory,
-        float(r.cost),
-        outcome == Outcome.OPTIMAL,
-        reason,
-        history,
-        multipliers,
-        KktErrors(r.stationarity, r.violation, r.complementarity),
-        problem.states.values(x[0]),
-    )
-
-
-def _worst(native: Transcription) -> str:
-    """The constraint with the largest violation, in words."""
-    problem, s, gaps = native.problem, native.array("s"), np.abs(native.array("gap"))
-    k, i = divmod(int(gaps.argmax()), gaps.shape[1])
-    violations = [(float(gaps[k, i]), f"the step from node {k} does not reach the next node")]
-    if native.record.n_end:
-        e = np.abs(native.array("e"))
-        text = f"the end condition is violated at node {problem.steps}"
-        violations.append((float(e.max()), text))
-    if s.size:
-        outside = np.where(s > 0, -native.array("c"), -np.inf)
-        k, i = divmod(int(outside.argmax()), s.shape[1])
-        text = f"{problem.names[i]!r} is violated at node {k}"
-        violations.append((float(outside[k, i]), text))
-    # a gap is usually caused by another violation, which is reported instead
-    best = max(violations[1:], default=violations[0])
-    size, text = best if best[0] > native.record.tolerance else max(violations)
-    return f"{text} by {size:.3g}" if "violated" in text else f"{text}; the gap is {size:.3g}"
 
 
 @contextmanager

@@ -15,6 +15,8 @@ from nh_control.numerics.virtual_machine import FunctionData
 
 FILTER = 200
 """Number of entries in the filter."""
+MIXED = 3
+"""Number of earlier steps with which a step without second derivatives is mixed."""
 MAX_THREADS = 64
 """Maximum number of threads that share the steps."""
 
@@ -53,6 +55,7 @@ COUNTS = {
     "reuses": "whether a trial's steps are linearized without being solved again",
     "entries": "of the filter",
     "failures": "consecutive searches without a step",
+    "mixed": "changes of steps for mixing that were stored, -1 if `newton` is no step before",
     "n_free": "moves of the first state that are free",
     "from_first": "whether rows of states also hold at the first node",
     "failed_at": "node of the step that failed",
@@ -140,7 +143,10 @@ ARRAYS = {
     "dl": "",
     "s_trial": "",
     "t_trial": "",
-    "total": "(N + 1, n_y) sum of the steps of a real-time iteration",
+    "total": "step that was taken: (N + 1, n_y), in real time a sum of steps, then costates",
+    "newton": "Newton's step in the same order",
+    "step_changes": "(MIXED, ...) changes of `newton` between iterates",
+    "point_changes": "(MIXED, ...) these and those of the iterates",
     "filter": "(FILTER, 2) violations and merits",
 }
 NUMBERS = {
@@ -214,6 +220,7 @@ def header() -> str:
         "typedef int (*linearize_routine)(step_routine, double *const *);\n"
         "typedef int (*hessian_routine)(linearize_routine, step_routine, double *const *);\n\n"
         f"#define FILTER {FILTER}\n"
+        f"#define MIXED {MIXED}\n"
         f"#define MAX_THREADS {MAX_THREADS}\n"
         f"enum outcome {{ {', '.join(outcome.name for outcome in Outcome)} }};\n\n"
         "/* The data of each thread. */\n"

@@ -14,7 +14,7 @@ import numpy as np
 from nh_control.control.constraints import bounds_of
 from nh_control.control.optimal.fingerprints import Identity
 from nh_control.control.optimal.formulation import Formulation
-from nh_control.control.optimal.layout import FILTER, MAX_THREADS, STEPS, Horizon, Worker
+from nh_control.control.optimal.layout import FILTER, MAX_THREADS, MIXED, STEPS, Horizon, Worker
 from nh_control.control.optimal.structure import Structure, structures
 from nh_control.discrete.step_routines import StepRoutines
 
@@ -87,8 +87,10 @@ class Transcription:
         self._compiled = self._compiled_parts()
         self._thread_workers = [_worker(problem, each) for each in self._routines]
         self._workers = (Worker * threads)(*self._thread_workers)
-        shapes = _shapes(problem)
+        initial, computed = _initial_shapes(problem), _computed_shapes(problem)
+        shapes = initial | computed
         self._memory, addresses = _arrays(shapes)
+        self._initial = self._memory[: self._first(addresses[next(iter(computed))])]
         self.record = Horizon(
             **problem.structure.sizes,
             **{name: getattr(self.routines, name) for name in STEPS},
@@ -115,7 +117,7 @@ class Transcription:
         """
         # trials have exchanged addresses in the struct, which also contains the last barrier
         ctypes.memmove(self._address, self._initial_record, len(self._initial_record))
-        self._memory.fill(0.0)
+        self._initial.fill(0.0)
         for routines in self._routines:
             routines.reset()
         self.problem = problem
@@ -154,8 +156,12 @@ class Transcription:
         return self._by_address[getattr(self.record, name)]
 
     def _array(self, address: int, shape: tuple[int, ...]) -> np.ndarray:
-        first = (address - self._memory.ctypes.data) // 8
+        first = self._first(address)
         return self._memory[first : first + int(np.prod(shape))].reshape(shape)
+
+    def _first(self, address: int) -> int:
+        """The index in the memory of the number at an address."""
+        return (address - self._memory.ctypes.data) // 8
 
     def address(self, routine: str) -> int:
         """The address of a routine for native code."""
@@ -246,12 +252,14 @@ def _routine(solver: ctypes.PyDLL, name: str, numbers: int) -> Callable[..., int
     return kind((name, solver))
 
 
-def _shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
-    """The shapes of the arrays by their names in layout.py."""
+def _initial_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
+    """The shapes of the arrays that are zero before a problem is solved, by their names in
+    layout.py.
+    """
     d, s, steps = problem.dsys, problem.states, problem.steps
     n, rows = problem.structure.sizes["n_end"], len(problem.structure.rows)
     nx, ndx, nu, nz, nodes = s.nx, s.ndx, d.nu, d.method.nz, steps + 1
-    ny, ni = ndx + nu, 2 * nu + rows
+    ni = 2 * nu + rows
     shapes: dict[str, tuple[int, ...]] = {"w": (nodes, problem.parameters.shape[1])}
     for trial in ("", "_trial"):
         shapes |= {f"x{trial}": (nodes, nx), f"u{trial}": (steps, nu), f"z{trial}": (steps, nz)}
@@ -269,21 +277,43 @@ def _shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
         "weight": (ni,),
         "least_weight": (ni,),
         "drift": (ndx,),
+        "drift_next": (ndx,),
         "start": (ndx,),
+        "state": (nx,),
+        "moves": s.moves.shape,
+        "places": (len(s.places),),
     }
-    shapes |= {"nu": (n,), "nu_next": (n,), "e": (n,), "e_trial": (n,), "e_slope": (n, ndx)}
-    shapes |= {"ab": (steps, ndx, ny), "g": (steps, ny), "h": (steps, ny, ny)}
-    shapes |= {"g_end": (ndx,), "h_end": (ndx, ndx), "bend": (steps, ny, ny)}
-    shapes |= {"slopes": (nodes, rows, ny), "dx": (nodes, ndx), "du": (steps, nu)}
-    shapes |= {"K": (steps, nu, ndx), "feed": (steps, nu), "L": (steps, nu, nu)}
-    shapes |= {
+    return shapes | {"nu": (n,), "nu_next": (n,), "e": (n,), "e_trial": (n,)}
+
+
+def _computed_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
+    """The shapes of the arrays that the solver writes before it reads them."""
+    d, s, steps = problem.dsys, problem.states, problem.steps
+    n, rows = problem.structure.sizes["n_end"], len(problem.structure.rows)
+    ndx, nu, nodes = s.ndx, d.nu, steps + 1
+    ny = ndx + nu
+    step = nodes * ny + steps * ndx
+    return {
+        "ab": (steps, ndx, ny),
+        "g": (steps, ny),
+        "h": (steps, ny, ny),
+        "g_end": (ndx,),
+        "h_end": (ndx, ndx),
+        "bend": (steps, ny, ny),
+        "slopes": (nodes, rows, ny),
+        "e_slope": (n, ndx),
+        "dx": (nodes, ndx),
+        "du": (steps, nu),
+        "K": (steps, nu, ndx),
+        "feed": (steps, nu),
+        "L": (steps, nu, nu),
         "P": (steps, ndx, ndx),
         "p": (steps, ndx),
         "P_start": (ndx, ndx),
         "p_start": (ndx,),
-        "moves": s.moves.shape,
-        "places": (len(s.places),),
-        "drift_next": (ndx,),
-        "state": (nx,),
+        "total": (step,),
+        "newton": (step,),
+        "step_changes": (MIXED, step),
+        "point_changes": (MIXED, step),
+        "filter": (FILTER, 2),
     }
-    return shapes | {"total": (nodes, ny), "filter": (FILTER, 2)}

@@ -46,14 +46,23 @@ int ocp_solve_step(const struct horizon *o, const struct worker *worker, long k,
     return failed;
 }
 
-/* Unknowns of step k of the present trajectory, found without a guess. */
+/* Unknowns and end of step k, from the arrays to their places. */
+static void store(const struct horizon *o, const struct worker *worker, const double *x, double *z,
+                  double *y)
+{
+    memcpy(z, worker->arrays[Z], sizeof(double) * o->nz);
+    ocp_read_end(o, worker, x, y);
+}
+
+/* Unknowns and end of step k of the present trajectory, found without a guess. */
 int ocp_find_unknowns(const struct horizon *o, long k)
 {
     const struct worker *worker = o->workers;
-    load(o, worker, k, o->x + N_X * k, o->u + N_U * k);
+    const double *x = o->x + N_X * k;
+    load(o, worker, k, x, o->u + N_U * k);
     *worker->arrays[WARM] = 0.0;
     if (o->step(worker->arrays)) return 1;
-    memcpy(o->z + o->nz * k, worker->arrays[Z], sizeof(double) * o->nz);
+    store(o, worker, x, o->z + o->nz * k, o->y + N_X * k);
     return 0;
 }
 
@@ -63,22 +72,33 @@ int ocp_take_step(const struct horizon *o, const struct worker *worker, const st
 {
     const double *x = s->x + N_X * k;
     if (ocp_solve_step(o, worker, k, x, s->u + N_U * k)) return 1;
-    memcpy(s->z + o->nz * k, worker->arrays[Z], sizeof(double) * o->nz);
-    ocp_read_end(o, worker, x, s->y + N_X * k);
+    store(o, worker, x, s->z + o->nz * k, s->y + N_X * k);
     return 0;
 }
 
-/* Cost (O1), violation (O7) and merit (O6) of a trial with slacks s, t; 1 where a step fails.
- * z, y: unknowns and ends of its steps. Gaps and values are in gap_trial, c_trial, e_trial. */
-int ocp_evaluate(struct horizon *o, const double *x, const double *u, const double *s,
-                 const double *t, double *z, double *y, double *violation, double *merit,
-                 double *cost)
+/* The merit (O6) of a cost and of slacks s, t. */
+double ocp_merit(const struct horizon *o, double cost, const double *s, const double *t)
+{
+    double merit = 0.0;
+    for (long k = 0; k <= o->steps; ++k)
+        for (int i = 0; i < N_I; ++i) {
+            const long r = N_I * k + i;
+            if (!holds_at(o, k, i)) continue;
+            merit -= o->mu * log(s[r]);
+            if (is_soft(o, i)) merit += o->weight[i] * t[r] - o->mu * log(t[r]);
+        }
+    return merit + cost;
+}
+
+/* Cost (O1), violation (O7) and merit (O6) of a trajectory with the ends y of its steps and with
+ * slacks s, t; 1 where a number is not finite. Gaps and values are in gap_trial, c_trial,
+ * e_trial. */
+int ocp_evaluate(struct horizon *o, const double *x, const double *u, const double *y,
+                 const double *s, const double *t, double *violation, double *merit, double *cost)
 {
     double v;
-    const struct steps steps = {x, u, z, y};
     const struct worker *worker = o->workers;
-    *violation = *merit = *cost = 0.0;
-    if (ocp_at_all_steps(o, ocp_take_step, &steps)) return 1;
+    *violation = *cost = 0.0;
     for (long k = 0; k <= o->steps; ++k) {
         const double *xk = x + N_X * k, *uk = u + N_U * k, *w = o->w + N_NODE * k;
         double *gap = o->gap_trial + N_DX * k, *c = o->c_trial + N_I * k;
@@ -94,14 +114,12 @@ int ocp_evaluate(struct horizon *o, const double *x, const double *u, const doub
         for (int i = 0; i < N_I; ++i) {
             if (!holds_at(o, k, i)) continue;
             const long r = N_I * k + i;
-            *merit -= o->mu * log(s[r]);
-            if (is_soft(o, i)) *merit += o->weight[i] * t[r] - o->mu * log(t[r]);
             *violation += fabs(c[i] + (is_soft(o, i) ? t[r] : 0.0) - s[r]);
         }
     }
     if (N_END) call(&worker->end, x + N_X * o->steps, o->goal, 0, 0, o->e_trial, 0);
     for (int i = 0; i < N_END; ++i) *violation += fabs(o->e_trial[i]);
-    *merit += *cost;
+    *merit = ocp_merit(o, *cost, s, t);
     return !isfinite(*merit) || !isfinite(*violation);
 }
 

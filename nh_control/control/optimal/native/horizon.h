@@ -103,9 +103,9 @@ int ocp_solve_step(const struct horizon *o, const struct worker *worker, long k,
 int ocp_find_unknowns(const struct horizon *o, long k);
 int ocp_take_step(const struct horizon *o, const struct worker *worker, const struct steps *s,
                   long k);
-int ocp_evaluate(struct horizon *o, const double *x, const double *u, const double *s,
-                 const double *t, double *z, double *y, double *violation, double *merit,
-                 double *cost);
+double ocp_merit(const struct horizon *o, double cost, const double *s, const double *t);
+int ocp_evaluate(struct horizon *o, const double *x, const double *u, const double *y,
+                 const double *s, const double *t, double *violation, double *merit, double *cost);
 int ocp_expand(struct horizon *o);
 /* riccati.c */
 int ocp_factorize(struct horizon *o, double damping, int curved);
@@ -118,8 +118,11 @@ void ocp_slack_steps(struct horizon *o, double tau, double *primal, double *dual
 void ocp_move_slacks(const struct horizon *o, double length, double *s, double *t);
 void ocp_move_multipliers(struct horizon *o, double costates, double dual);
 /* search.c */
+void ocp_exchange(struct horizon *o);
 void ocp_move(const struct horizon *o, double length, double *x, double *u);
 int ocp_search(struct horizon *o, double tau, double primal, double dual);
+/* mixing.c */
+int ocp_mix(struct horizon *o);
 /* interior_point.c */
 void ocp_newton_step(struct horizon *o, int corrected, double tau, double *primal, double *dual);
 #pragma GCC visibility pop

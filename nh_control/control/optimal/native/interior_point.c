@@ -12,8 +12,8 @@ int nh_ocp_project(struct horizon *o)
     return GOES_ON;
 }
 
-/* Unknowns of the steps from node k on, each found without a guess; the node of the first step
- * that fails, N where all are found. */
+/* Unknowns and ends of the steps from node k on, each found without a guess; the node of the first
+ * step that fails, N where all are found. */
 int nh_ocp_unknowns(struct horizon *o, int k)
 {
     for (; k < o->steps; ++k)
@@ -21,17 +21,19 @@ int nh_ocp_unknowns(struct horizon *o, int k)
     return k;
 }
 
-/* Begin at x, u with the unknowns z, and at the multipliers s, t, lam of a problem solved before
- * if `warm`; 1 where a step fails or a number is not finite. */
+/* Begin at x, u with the unknowns z and ends y of the steps, and at the multipliers s, t, lam of a
+ * problem solved before if `warm`; 1 where a number is not finite. */
 int nh_ocp_start(struct horizon *o, int warm)
 {
     ocp_begin_slacks(o, warm);
     memset(o->start, 0, sizeof(double) * N_DX);
     o->entries = o->failures = 0;
+    o->mixed = -1;
     o->damping = o->last_damping = 0.0;
     o->length = o->stationarity = o->complementarity = INFINITY;
-    if (ocp_evaluate(o, o->x, o->u, o->s, o->t, o->z, o->y, &o->violation, &o->merit, &o->cost))
+    if (ocp_evaluate(o, o->x, o->u, o->y, o->s, o->t, &o->violation, &o->merit, &o->cost))
         return 1;
+    ocp_exchange(o);
     o->widest *= fmax(1.0, o->violation);
     o->narrow = 1e-4 * fmax(1.0, o->violation);
     return 0;
@@ -46,11 +48,11 @@ static void keep_free(const struct horizon *o, double *r, double *x)
         for (int i = 0; i < N_DX; ++i) r[j] += o->moves[o->n_free * i + j] * x[i];
 }
 
-/* Errors of stationarity, and of complementarity from mu (O18), W&B (5): the larger one, both
- * divided by the mean size of multipliers above 100. */
-static double errors(struct horizon *o, double mu)
+/* The largest error of stationarity (O18); W&B (5) divide it and the others by what is returned,
+ * the mean size of multipliers above 100. */
+static double stationarity(struct horizon *o)
 {
-    double stationarity = 0.0, complementarity = 0.0, sum = 0.0;
+    double most = 0.0, sum = 0.0;
     ROOM_OF(r, o->workers);
     for (long k = 0; k <= o->steps; ++k) {
         const int n = k < o->steps ? N_Y : N_DX;
@@ -66,40 +68,55 @@ static double errors(struct horizon *o, double mu)
             const double lam = o->lam[N_I * k + i];
             if (!holds_at(o, k, i)) continue;
             sum += lam;
-            complementarity = fmax(complementarity, fabs(o->s[N_I * k + i] * lam - mu));
-            if (is_soft(o, i))
-                complementarity =
-                    fmax(complementarity, fabs(o->t[N_I * k + i] * (o->weight[i] - lam) - mu));
             if (i < 2 * N_U) r[N_DX + i % N_U] -= i < N_U ? lam : -lam;
             const double *row = o->slopes + N_Y * (N_ROWS * k + i - 2 * N_U);
             for (int j = 0; j < n && i >= 2 * N_U; ++j) r[j] -= row[j] * lam;
         }
         if (!k) keep_free(o, r, r + N_Y);
-        for (int j = 0; j < n; ++j) stationarity = fmax(stationarity, fabs(r[j]));
+        for (int j = 0; j < n; ++j) most = fmax(most, fabs(r[j]));
     }
-    o->stationarity = stationarity;
-    if (mu == 0.0) o->complementarity = complementarity;
-    const double mean = sum / (o->steps * (N_DX + N_I));
-    return fmax(stationarity, complementarity) / fmax(1.0, mean / 100);
+    o->stationarity = most;
+    return fmax(1.0, sum / (o->steps * (N_DX + N_I)) / 100);
 }
 
-/* Smaller barriers, W&B (7), while the present one's problem is solved to 10 mu; 1 where one
- * is. */
-static int lower_barrier(struct horizon *o)
+/* The largest error of complementarity from mu (O18). */
+static double complementarity(const struct horizon *o, double mu)
 {
-    int lowered = 0;
-    while (o->mu > o->mu_end && fmax(errors(o, o->mu), o->violation) <= 10 * o->mu) {
+    double most = 0.0;
+    for (long k = 0; k <= o->steps; ++k)
+        for (int i = 0; i < N_I; ++i) {
+            const long r = N_I * k + i;
+            if (!holds_at(o, k, i)) continue;
+            most = fmax(most, fabs(o->s[r] * o->lam[r] - mu));
+            if (is_soft(o, i)) most = fmax(most, fabs(o->t[r] * (o->weight[i] - o->lam[r]) - mu));
+        }
+    return most;
+}
+
+/* Errors of the present iterate (O18); the number that divides them, W&B (5). */
+static double measure(struct horizon *o)
+{
+    o->complementarity = complementarity(o, 0.0);
+    return stationarity(o);
+}
+
+/* Smaller barriers, W&B (7), while the present one's problem is solved to 10 mu. */
+static void lower_barrier(struct horizon *o, double scale)
+{
+    const double before = o->mu;
+    while (o->mu > o->mu_end && fmax(fmax(o->stationarity, complementarity(o, o->mu)) / scale,
+                                     o->violation) <= 10 * o->mu)
         o->mu = fmax(o->mu_end, fmin(0.2 * o->mu, pow(o->mu, 1.5)));
-        lowered = 1;
-    }
-    return lowered;
+    if (o->mu == before) return;
+    o->entries = 0;
+    o->merit = ocp_merit(o, o->cost, o->s, o->t);
 }
 
 /* Gaps, residuals and errors of the present iterate. */
 int nh_ocp_measure(struct horizon *o)
 {
     if (ocp_expand(o)) return STEP_FAILED;
-    errors(o, 0.0);
+    measure(o);
     return GOES_ON;
 }
 
@@ -143,9 +160,12 @@ static int make_convex(struct horizon *o, double *damping)
     return 0;
 }
 
-/* Keep the part `length` of the step that was taken. */
+/* Keep the step that was taken: the part `length` of (dx, du), then the change of the costates,
+ * which are subtracted already. */
 static void keep_step(struct horizon *o)
 {
+    double *pi = o->total + N_Y * (o->steps + 1);
+    for (long i = 0; i < N_DX * o->steps; ++i) pi[i] += o->pi[i];
     for (long k = 0; k <= o->steps; ++k)
         for (int i = 0; i < (k < o->steps ? N_Y : N_DX); ++i)
             o->total[N_Y * k + i] =
@@ -157,7 +177,7 @@ static void keep_step(struct horizon *o)
 static double relaxation(const struct horizon *o)
 {
     double before = 0.0, now = 0.0, both = 0.0;
-    if (o->curved || !isfinite(o->length) || o->length <= 0.0) return 1.0;
+    if (!isfinite(o->length) || o->length <= 0.0) return 1.0;
     for (long k = 0; k <= o->steps; ++k)
         for (int i = 0; i < (k < o->steps ? N_Y : N_DX); ++i) {
             const double a = o->total[N_Y * k + i];
@@ -170,22 +190,29 @@ static double relaxation(const struct horizon *o)
     return fmin(1.0, 1.0 / (1.0 / o->length - both / before));
 }
 
+/* A step without second derivatives, mixed with those before it near a feasible point of the last
+ * barrier's problem, else shorter if it turns back. */
+static void improve(struct horizon *o, double tau, double *primal, double *dual)
+{
+    double *pi = o->total + N_Y * (o->steps + 1);
+    if (o->mu > o->mu_end || o->violation > o->narrow || o->length == 0.0) o->mixed = -1;
+    else if (ocp_mix(o)) ocp_slack_steps(o, tau, primal, dual);
+    if (o->mixed < 1) *primal = fmin(*primal, relaxation(o));
+    for (long i = 0; i < N_DX * o->steps; ++i) pi[i] = -o->pi[i];
+}
+
 /* One iteration: derivatives, errors, Newton's step with enough damping, search. */
 int nh_ocp_iterate(struct horizon *o)
 {
     if (ocp_expand(o)) return STEP_FAILED;
-    if (fmax(errors(o, 0.0), o->violation) <= o->tolerance) return OPTIMAL;
-    if (lower_barrier(o)) {
-        o->entries = 0;
-        if (ocp_evaluate(o, o->x, o->u, o->s, o->t, o->z, o->y, &o->violation, &o->merit,
-                         &o->cost))
-            return STEP_FAILED;
-    }
+    const double scale = measure(o), error = fmax(o->stationarity, o->complementarity) / scale;
+    if (fmax(error, o->violation) <= o->tolerance) return OPTIMAL;
+    lower_barrier(o, scale);
     double primal, dual, damping;
     const double tau = fmax(0.99, 1 - o->mu);
     if (make_convex(o, &damping)) return NOT_CONVEX;
     ocp_newton_step(o, !o->curved, tau, &primal, &dual);
-    primal = fmin(primal, relaxation(o));
+    if (!o->curved) improve(o, tau, &primal, &dual);
     if (!ocp_search(o, tau, primal, dual)) {
         if (++o->failures > 15) return NO_STEP;
         o->damping = fmax(10 * fmax(o->damping, damping), 1e-3);

@@ -8,6 +8,7 @@ typedef int (*linearize_routine)(step_routine, double *const *);
 typedef int (*hessian_routine)(linearize_routine, step_routine, double *const *);
 
 #define FILTER 200
+#define MIXED 3
 #define MAX_THREADS 64
 enum outcome { GOES_ON, OPTIMAL, STEP_FAILED, NOT_CONVEX, NO_STEP, INFEASIBLE };
 
@@ -50,6 +51,7 @@ struct horizon {
     long reuses; /* whether a trial's steps are linearized without being solved again */
     long entries; /* of the filter */
     long failures; /* consecutive searches without a step */
+    long mixed; /* changes of steps for mixing that were stored, -1 if `newton` is no step before */
     long n_free; /* moves of the first state that are free */
     long from_first; /* whether rows of states also hold at the first node */
     long failed_at; /* node of the step that failed */
@@ -118,7 +120,10 @@ struct horizon {
     double *dl;
     double *s_trial;
     double *t_trial;
-    double *total; /* (N + 1, n_y) sum of the steps of a real-time iteration */
+    double *total; /* step that was taken: (N + 1, n_y), in real time a sum of steps, then costates */
+    double *newton; /* Newton's step in the same order */
+    double *step_changes; /* (MIXED, ...) changes of `newton` between iterates */
+    double *point_changes; /* (MIXED, ...) these and those of the iterates */
     double *filter; /* (FILTER, 2) violations and merits */
     double mu; /* barrier */
     double mu_end; /* its last value */

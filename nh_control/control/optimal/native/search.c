@@ -43,7 +43,9 @@ static int make_trial(struct horizon *o, double length, struct trial *t)
 {
     ocp_move(o, length, o->x_trial, o->u_trial);
     ocp_move_slacks(o, length, o->s_trial, o->t_trial);
-    return ocp_evaluate(o, o->x_trial, o->u_trial, o->s_trial, o->t_trial, o->z_trial, o->y_trial,
+    const struct steps steps = {o->x_trial, o->u_trial, o->z_trial, o->y_trial};
+    return ocp_at_all_steps(o, ocp_take_step, &steps) ||
+           ocp_evaluate(o, o->x_trial, o->u_trial, o->y_trial, o->s_trial, o->t_trial,
                         &t->violation, &t->merit, &t->cost) ||
            t->violation > o->widest;
 }
@@ -62,6 +64,14 @@ static void swap(double **a, double **b)
     double *t = *a;
     *a = *b;
     *b = t;
+}
+
+/* Gaps and values of the present iterate and those of the trial change places. */
+void ocp_exchange(struct horizon *o)
+{
+    swap(&o->gap, &o->gap_trial);
+    swap(&o->c, &o->c_trial);
+    swap(&o->e, &o->e_trial);
 }
 
 /* Take a trial, W&B (18)-(20), at a part of a step of this slope if it is good enough; 1 where
@@ -84,6 +94,7 @@ static int take(struct horizon *o, double length, double dual, double slope, con
     swap(&o->y, &o->y_trial);
     swap(&o->s, &o->s_trial);
     swap(&o->t, &o->t_trial);
+    ocp_exchange(o);
     /* costates of the convex model are better than those of one that was not convex */
     ocp_move_multipliers(o, o->last_damping > 0.0 ? 1.0 : length, dual);
     o->violation = t->violation;
@@ -105,14 +116,6 @@ static void add_trial(struct horizon *o, double length)
     for (int r = 0; r < N_END; ++r) o->e_trial[r] += length * o->e[r];
 }
 
-/* The residuals and those of the trial change places. */
-static void exchange(struct horizon *o)
-{
-    swap(&o->gap, &o->gap_trial);
-    swap(&o->c, &o->c_trial);
-    swap(&o->e, &o->e_trial);
-}
-
 /* The step with the curvature of the equations that the trial of this length has shown; 1 where
  * its trial is taken. Otherwise the step is as before. */
 static int correct(struct horizon *o, double length, double tau, double slope)
@@ -120,10 +123,10 @@ static int correct(struct horizon *o, double length, double tau, double slope)
     double primal, dual;
     struct trial t;
     add_trial(o, length);
-    exchange(o);
+    ocp_exchange(o);
     ocp_substitute(o);
     ocp_slack_steps(o, tau, &primal, &dual);
-    exchange(o);
+    ocp_exchange(o);
     if (!make_trial(o, primal, &t) && take(o, primal, dual, slope, &t)) return 1;
     ocp_substitute(o);
     ocp_slack_steps(o, tau, &primal, &dual);

@@ -22,6 +22,7 @@ static void center(struct horizon *o, long r, int i)
  * that it had. */
 void ocp_begin_slacks(struct horizon *o, int warm)
 {
+    int any = 0;
     for (long k = 0; k <= o->steps; ++k) {
         ocp_inequalities(o, o->workers, k, o->x + N_X * k, o->u + N_U * k, o->c + N_I * k);
         for (int i = 0; i < N_I; ++i) {
@@ -30,11 +31,13 @@ void ocp_begin_slacks(struct horizon *o, int warm)
                 o->s[r] = o->lam[r] = o->t[r] = 0.0;
                 continue;
             }
+            any = 1;
             if (warm && o->s[r] > 0.0) center(o, r, i);
             else start_slack(o, r, i);
             o->t[r] = is_soft(o, i) ? o->mu / (o->weight[i] - o->lam[r]) : 0.0;
         }
     }
+    if (!any) o->mu = o->mu_end; /* no barrier */
 }
 
 /* Whether the weight of hard row i grows: on the central path the row, mu / lam - mu / (weight -
