@@ -82,6 +82,11 @@ class Bench(Node):
     def create_timer(self, period_s, callback, **options):
         self.timed.append((period_s, callback, options))
 
+    def create_guard_condition(self, callback, **options):
+        if getattr(self, "made", None) is None:
+            return super().create_guard_condition(callback, **options)
+        return types.SimpleNamespace(trigger=callback)
+
     def get_logger(self):
         if getattr(self, "made", None) is None:
             return super().get_logger()
