@@ -6,6 +6,7 @@ import math
 import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -17,6 +18,7 @@ from nh_control.discrete.contact_forces import ContactForce
 from nh_control.geometry.spaces import Space
 from nh_control.loop.clocks import PacingStatistics
 from nh_control.loop.reports import PendingReport, Report
+from nh_control.loop.simulated_plant import SimulatedPlant
 from nh_control.loop.simulation_loop import Mode, SimulationLoop
 from nh_control.mechanics import states
 from nh_control.scenarios import MonitoredOutput
@@ -79,9 +81,6 @@ class PlantReport:
             "waited_s": loop.waited_s,
             "paused_s": loop.paused_s,
             "newton_iterations": plant.newton_iterations,
-            "energy_J": plant.energy,
-            "energy_change_J": plant.energy - self._energy,
-            "constraint_residual": plant.constraint_residual,
             **plant.faults.report(),
         }
         examples = validator.examples.items()
@@ -90,11 +89,14 @@ class PlantReport:
         begun = Report(level, message, values, news)
         reported = [monitor.report() for monitor in self._monitors]
         troubles = self._count_troubles(pacing.missed)
-        return PendingReport(partial(self._complete, begun, pacing, troubles, reported))
+        # a step replaces the plant's arrays, so a shallow copy stays in the present state
+        present = copy(plant)
+        return PendingReport(partial(self._complete, begun, present, pacing, troubles, reported))
 
     def _complete(
         self,
         begun: Report,
+        plant: SimulatedPlant,
         pacing: PacingStatistics,
         troubles: Sequence[str],
         reported: Sequence[tuple[Mapping[str, object], str]],
@@ -103,6 +105,9 @@ class PlantReport:
         p50, p90, p99 = pacing.jitter_percentiles_s
         values = {
             **begun.values,
+            "energy_J": plant.energy,
+            "energy_change_J": plant.energy - self._energy,
+            "constraint_residual": plant.constraint_residual,
             "jitter_mean_us": pacing.jitter_mean_s * 1e6,
             "jitter_p50_us": p50 * 1e6,
             "jitter_p90_us": p90 * 1e6,
@@ -154,7 +159,7 @@ class OutputMonitor:
         self._step = 0
         # a deque is thread-safe: one thread appends to it, and another takes from it
         self._rows: deque[_Row] = deque()
-        self._values: np.ndarray | None = None
+        self._last = np.empty((0, 0))
 
     def observe(
         self,
@@ -176,25 +181,24 @@ class OutputMonitor:
         returns a warning about values that were too low, or "".
         """
         monitor, rows = self._monitor, _taken(self._rows)
-        if monitor is None or (self._values is None and not rows):
+        if monitor is None:
             return {}, ""
-        low_steps, lowest = 0, self._values
+        # without new steps, only the present values
+        table = self._last
         if rows:
             table = np.concatenate([self._table(monitor, part) for part in _parts(rows)])
-            self._values, lowest = table[-1], table.min(axis=0)
-            # steps in which at least one value is too low
-            low_steps = int((table <= monitor.minimum).any(axis=1).sum())
+        if not len(table):
+            return {}, ""
+        self._last, lowest = table[-1:], table.min(axis=0)
         values = {
             f"{prefix}{monitor.title} {name} ({monitor.unit})": float(value)
-            for prefix, row in (("", self._values), ("lowest ", lowest))
+            for prefix, row in (("", table[-1]), ("lowest ", lowest))
             for name, value in zip(monitor.names, row)
         }
-        if not low_steps:
-            return values, ""
-        return (
-            values,
-            f"{low_steps} steps with {monitor.warning} ({', '.join(monitor.low(lowest))})",
-        )
+        # steps in which at least one value is too low
+        low_steps = int((table <= monitor.minimum).any(axis=1).sum()) if rows else 0
+        low = ", ".join(monitor.low(lowest))
+        return values, f"{low_steps} steps with {monitor.warning} ({low})" if low_steps else ""
 
     def _table(self, monitor: MonitoredOutput, rows: Sequence[_Row]) -> np.ndarray:
         """The monitor's values (len(rows), n) for rows with equal names of external forces."""
