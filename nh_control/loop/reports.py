@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-
-TOGETHER = 50
-"""Number of steps that reports evaluate together, where this is faster."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +18,19 @@ class Report:
     message: str
     values: Mapping[str, object]
     news: Mapping[str, str] = field(default_factory=dict)
+
+    def complete(self) -> Report:
+        """The report itself, because nothing is pending."""
+        return self
+
+
+@dataclass(frozen=True)
+class PendingReport:
+    """A report that the working thread has begun. `complete` computes the rest, in any thread, and
+    is called once.
+    """
+
+    complete: Callable[[], Report]
 
 
 class Refusal(str, Enum):

@@ -12,9 +12,12 @@ from nh_control.control import Command
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.loop.error_bounds import ErrorBounds
 from nh_control.loop.reference_sequence import ReferenceLeg
-from nh_control.loop.reports import TOGETHER, Refusal, Report
+from nh_control.loop.reports import Refusal, Report
 from nh_control.scenarios import Scenario
 from nh_control.scenarios.error_metrics import error_parts
+
+TOGETHER = 50
+"""Number of errors that are evaluated together, which is faster."""
 
 
 class TrackerReport:

@@ -2,6 +2,7 @@
 
 import time
 import types
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from nh_control.scenarios import MonitoredOutput
 
 
 def told(report):
-    made = report.make()
+    made = report.begin().complete()
     return made.level, made.message
 
 
@@ -30,14 +31,14 @@ def test_every_value_is_there_under_its_name(scripted, snapshot):
     turns, grip = RotationMonitor(SO3(), 0.1), OutputMonitor(GRIP, 0.0)
     turns.observe(np.array([0.0, 2.0, 0.0]))
     grip.observe(1, np.array([9.0, 8.0]), np.zeros(1), np.zeros(2), {})
-    report = PlantReport(run.loop, grip, turns)
+    report = PlantReport(run.loop, tables=(grip, turns))
     run.answer(0, 7.0)
     run.loop.command(("brake",), (1.0,), 0)
     run.answer(5)
     run.answer(5)
     run.at(0.05, lambda: setattr(run, "now", 0.15))
     run.run(0.4)
-    made = report.make()
+    made = report.begin().complete()
     rounded = {k: float(f"{v:.6g}") if type(v) is float else v for k, v in made.values.items()}
     assert rounded == snapshot
     assert set(made.news) == {
@@ -48,7 +49,7 @@ def test_every_value_is_there_under_its_name(scripted, snapshot):
 
 def test_warnings_are_about_what_is_new_and_say_how_much(scripted):
     run, grip = scripted(away=ALWAYS, wait=False, fallback="hold"), OutputMonitor(GRIP, 2.0)
-    report = PlantReport(run.loop, grip)
+    report = PlantReport(run.loop, tables=(grip,))
     assert told(report) == ("ok", "running")
     run.loop.command(("brake",), (1.0,), 0)
     run.answer(9)
@@ -77,10 +78,10 @@ def test_what_it_waits_for_is_said_after_a_second_and_rates_are_of_this_time(scr
     )
     run.away = (0.0, 3.7)
     run.run(4.7)
-    values = report.make().values
+    values = report.begin().complete().values
     assert values["rate_hz"] == pytest.approx(100.0, abs=1.0)
     assert values["real_time_factor"] == pytest.approx(1.0, abs=0.02)
-    assert report.make().values["rate_hz"] == 0.0  # at once
+    assert report.begin().complete().values["rate_hz"] == 0.0  # at once
 
 
 def test_a_pause_an_end_and_a_failure_are_said_with_their_reason(scripted):
@@ -90,7 +91,7 @@ def test_a_pause_an_end_and_a_failure_are_said_with_their_reason(scripted):
     assert told(report) == ("ok", "paused: by request")
     run.loop.resume()
     run.run(0.5)
-    report.make()
+    report.begin().complete()
     assert told(report) == ("ok", "finished: 2 steps done")
     run.loop.reset()
     run.answer(0, TOO_MUCH)
@@ -123,6 +124,26 @@ def test_the_lowest_values_and_those_that_are_too_low_are_told_once():
     see(4, 0.0, 0.0)  # the same state again
     see(0, 0.0, 0.0)  # after a reset: no step was made
     assert monitor.report()[1] == ""
+
+
+def test_steps_are_evaluated_when_a_report_is_completed(scripted):
+    """In another thread than the plant's, all steps in one table."""
+    tables = []
+
+    def values(p, q, v, u, external):
+        tables.append((q[:, 0].tolist(), {name: len(rows) for name, rows in external.items()}))
+        return q
+
+    monitor = OutputMonitor(replace(GRIP, values=values, takes_tables=True), 0.0)
+    report = PlantReport(scripted().loop, tables=(monitor,))
+    for step, external in ((1, {}), (2, {}), (3, {"cart": np.zeros(1)}), (4, {})):
+        monitor.observe(step, np.array([5.0 - step, 1.0]), np.zeros(1), np.zeros(2), external)
+    begun = report.begin()
+    assert tables == []
+    made = begun.complete()
+    assert tables == [([4.0, 3.0], {}), ([2.0], {"cart": 1}), ([1.0], {})]
+    lowest = [made.values[f"{prefix}grip left (N)"] for prefix in ("", "lowest ")]
+    assert lowest == [1.0, 1.0] and report.begin().complete().values["grip right (N)"] == 1.0
 
 
 # Of a tracker ------------------------------------------------------------------------------------

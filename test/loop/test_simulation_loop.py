@@ -254,7 +254,7 @@ def test_the_fallback_wait_lets_the_time_wait_for_a_controller_and_goes_on_by_it
 def test_a_run_that_waits_is_a_warning_can_be_paused_and_takes_another_fallback(scripted):
     run = scripted(fallback="wait", timeout_steps=2, away=(0.1005, 99.0))
     run.run(3.0)
-    report = PlantReport(run.loop).make()
+    report = PlantReport(run.loop).begin().complete()
     assert report.level == "warn" and "the command that answers step 11" in report.message
     run.loop.pause()
     run.loop.resume()
@@ -293,7 +293,7 @@ def test_a_failed_step_keeps_the_last_good_state_and_a_reset_recovers(scripted):
     assert run.told == [Mode.FAILED] and "step 1 failed, the plant stays" in run.loop.reason
     assert "a value is not finite" in run.loop.reason
     np.testing.assert_array_equal(run.plant.state, run.states[1])
-    report = PlantReport(run.loop).make()
+    report = PlantReport(run.loop).begin().complete()
     assert (report.level, report.message) == ("error", f"failed: {run.loop.reason}")
     for request in (run.loop.pause, run.loop.resume, run.loop.step):
         with pytest.raises(Refused, match="the plant is failed; reset it first"):

@@ -82,6 +82,11 @@ class Bench(Node):
     def create_timer(self, period_s, callback, **options):
         self.timed.append((period_s, callback, options))
 
+    def create_guard_condition(self, callback, **options):
+        if getattr(self, "made", None) is None:
+            return super().create_guard_condition(callback, **options)
+        return types.SimpleNamespace(trigger=callback)
+
     def get_logger(self):
         if getattr(self, "made", None) is None:
             return super().get_logger()
@@ -132,6 +137,7 @@ class Desk:
 
     def __init__(self, name="node"):
         self.name, self.closed, self.subscribed, self.served = name, False, {}, []
+        self.age_s = 0.0
         self.on_serve, self.handling = lambda: None, threading.Lock()
         self.errors = CallbackErrors(get_logger(name))
 

@@ -93,7 +93,7 @@ class Fuzzed:
 
     def report(self, what=""):
         """Values of its report whose names begin so, by the rest."""
-        values = self.component.diagnostics.report().values
+        values = self.component.diagnostics.report().complete().values
         return {k.removeprefix(what): n for k, n in values.items() if k.startswith(what)}
 
 

@@ -4,6 +4,7 @@ import itertools
 import threading
 import time
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 import rclpy
@@ -13,7 +14,7 @@ from rclpy.clock_type import ClockType
 from rclpy.duration import Duration
 from sensor_msgs.msg import JointState
 
-from nh_control.loop.reports import Report
+from nh_control.loop.reports import PendingReport, Report
 from nh_control.ros.messages import conversions, state_publisher, tracker_output
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.state_codecs import codecs
@@ -79,6 +80,23 @@ def test_a_status_has_the_node_s_name_and_the_time_and_every_second_another_one(
     report()
     assert period_s == 1.0 and told.reports == [1, 1] and len(bench.sent("/diagnostics")) == 2
     assert options["clock"].clock_type is ClockType.STEADY_TIME  # also while simulations pause
+
+
+def test_a_report_is_completed_in_the_executor_s_thread_and_in_order(bench):
+    """The inbox's thread, which steps the plant, only begins it."""
+    guards, completed = [], []
+    bench.create_guard_condition = lambda callback: guards.append(callback) or mock.Mock()
+    told = Told(bench)
+    later = lambda: completed.append(1) or Report("ok", "later", {})
+    told.given = PendingReport(later)
+    ((_, report, _),) = bench.timed
+    report()
+    assert told.reports == [1] and completed == [] and not bench.sent("/diagnostics")
+    told.given = Report("ok", "last", {})
+    told.made.publish()  # a change of the mode is reported at once, after what was begun
+    guards[0]()
+    texts = [message.status[0].message for message in bench.sent("/diagnostics")]
+    assert completed == [1] and texts == ["later", "last"]
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
+from threading import Lock
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
-from nh_control.loop.reports import Report
+from nh_control.loop.reports import PendingReport, Report
 from nh_control.ros.runtime.inbox import Inbox
 
 _LEVELS = {
@@ -21,11 +23,14 @@ _LEVELS = {
 
 
 class Diagnostics:
-    """Publishes the node's `report()` every second of wall time, in the inbox's thread, as the
-    status `<node>: <what>` with the given `hardware_id`. The status also contains the
-    `warnings()`, and a warning for each publisher that the inbox cannot receive because of its
-    type or quality of service. Each warning is logged once. The executor's thread looks for
-    warnings, because queries of the ROS graph would delay steps in the inbox's thread.
+    """Publishes the node's `report()` every second of wall time, as the status `<node>: <what>`
+    with the given `hardware_id`. The status also contains the `warnings()`, and a warning for each
+    publisher that the inbox cannot receive because of its type or quality of service. Each warning
+    is logged once.
+
+    `report()` is called in the inbox's thread. Everything else takes longer than a step of a fast
+    plant. Therefore the executor's thread looks for warnings, completes the report and publishes
+    it.
     """
 
     def __init__(
@@ -34,36 +39,54 @@ class Diagnostics:
         inbox: Inbox,
         what: str,
         hardware_id: str,
-        report: Callable[[], Report],
+        report: Callable[[], Report | PendingReport],
         warnings: Callable[[], list[str]] = list,
     ):
         self._node, self._inbox, self._known = node, inbox, set[str]()
         self.report, self._more_warnings = report, warnings
         self.publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        name = node.get_fully_qualified_name().strip("/")
-        self._status = DiagnosticStatus(name=f"{name}: {what}", hardware_id=hardware_id)
+        self._name = f"{node.get_fully_qualified_name().strip('/')}: {what}"
+        self._hardware_id = hardware_id
+        self._begun: deque[tuple[Report | PendingReport, list[str]]] = deque()
+        self._publishing = Lock()
+        self._guard = node.create_guard_condition(self._publish_begun)
         # use wall time, because simulation time may stop but diagnostics must not
         self._timer = node.create_timer(
             1.0,
-            lambda: inbox.post(partial(self._publish, self._warnings())),
+            lambda: inbox.post(partial(self._begin, self._warnings())),
             clock=Clock(clock_type=ClockType.STEADY_TIME),
         )
 
     def publish(self) -> None:
-        """Publish the current report, with floats to 6 digits, and the error counts."""
-        self._publish(self._warnings())
+        """Publish the current report, with floats to 6 digits, and the error counts. Call this
+        method in the inbox's thread or after it has ended.
+        """
+        self._begun.append((self.report(), self._warnings()))
+        self._publish_begun()
 
-    def _publish(self, warnings: list[str]) -> None:
-        report = self._inbox.errors.with_counts(self.report())
+    def _begin(self, warnings: list[str]) -> None:
+        self._begun.append((self.report(), warnings))
+        self._guard.trigger()
+
+    def _publish_begun(self) -> None:
+        """Publish all reports that the inbox's thread has begun, in their order."""
+        with self._publishing:
+            while self._begun:
+                report, warnings = self._begun.popleft()
+                self._publish(report.complete(), warnings)
+
+    def _publish(self, report: Report, warnings: list[str]) -> None:
+        report = self._inbox.errors.with_counts(report)
         self._log_first(report.news)
         # warnings do not hide an error
-        level = "warn" if warnings and report.level == "ok" else report.level
-        self._status.level = _LEVELS[level]
-        self._status.message = "; ".join([report.message, *warnings])
-        self._status.values = [
-            KeyValue(key=key, value=_text(value)) for key, value in report.values.items()
-        ]
-        array = DiagnosticArray(status=[self._status])
+        status = DiagnosticStatus(
+            name=self._name,
+            hardware_id=self._hardware_id,
+            level=_LEVELS["warn" if warnings and report.level == "ok" else report.level],
+            message="; ".join([report.message, *warnings]),
+            values=[KeyValue(key=key, value=_text(value)) for key, value in report.values.items()],
+        )
+        array = DiagnosticArray(status=[status])
         array.header.stamp = self._node.get_clock().now().to_msg()
         self.publisher.publish(array)
 

@@ -31,7 +31,8 @@ COMMAND_QUEUE = WRENCH_QUEUE = 10
 
 class CommandReader:
     """Receives commands on `joint_commands` for the loop. A command contains efforts or, for the
-    joints in `kinds`, position or velocity targets.
+    joints in `kinds`, position or velocity targets, whose motion depends on the time when they are
+    handled. Efforts are handled when the next step is due, unless the loop waits for them.
     """
 
     def __init__(
@@ -42,7 +43,8 @@ class CommandReader:
         latency: CommandLatency,
         kinds: Mapping[str, str],
     ):
-        self._node, self._loop, self._latency, self._kinds = node, loop, latency, kinds
+        self._node, self._inbox, self._loop = node, inbox, loop
+        self._latency, self._kinds = latency, kinds
         self._told = False
         # with several publishers, different answers to one state are an error
         topic = node.resolve_topic_name("joint_commands")
@@ -55,6 +57,7 @@ class CommandReader:
             self._on_command,
             COMMAND_QUEUE,
             raw=True,
+            awaited=lambda: bool(kinds) or not loop.is_paced,
             local=None if kinds else Local(self._on_local),
         )
 
@@ -85,7 +88,7 @@ class CommandReader:
             self._node.get_logger().info(
                 "joint_commands contains NaN for all joints: no controller commands them yet"
             )
-        self._latency.accepted(self._loop.validator)
+        self._latency.accepted(self._loop.validator, self._inbox.age_s)
 
 
 class PlantControl:

@@ -74,13 +74,14 @@ class PlantOutput:
         """Start publishing the loop's diagnostics, as the status `what`."""
         self._loop = loop
         wrenches = [] if self._plant.wrenches is None else [self._plant.wrenches]
-        monitors = self._monitor, self._rotations, self.latency, self._contacts
+        monitors = [self.latency, self._contacts, *wrenches, *self._plant.monitors]
+        tables = self._monitor, self._rotations
         self._diagnostics = Diagnostics(
             self._node,
             self._inbox,
             what,
             self._model.scenario.name,
-            PlantReport(loop, *monitors, *wrenches, *self._plant.monitors).make,
+            PlantReport(loop, monitors, tables).begin,
             lambda: second_clock(self._node, self._clock),
         )
         return self._diagnostics
@@ -188,9 +189,10 @@ class PlantOutput:
         if loop.mode is Mode.FINISHED:
             # a summary of the run's timing
             pacing = loop.pacer.statistics()
+            *_, p99 = pacing.jitter_percentiles_s
             log.info(
                 f"{pacing.rate_hz:.1f} steps/s; missed steps {pacing.missed}; jitter mean "
-                f"{pacing.jitter_mean_s * 1e6:.0f} us, 99 % {pacing.jitter_p99_s * 1e6:.0f} us, "
+                f"{pacing.jitter_mean_s * 1e6:.0f} us, 99 % {p99 * 1e6:.0f} us, "
                 f"max {pacing.jitter_max_s * 1e6:.0f} us; commands rejected "
                 f"{loop.validator.rejected.total()}"
             )
