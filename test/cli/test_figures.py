@@ -145,3 +145,20 @@ def test_ticks_are_computed_once_for_each_size_of_the_axes(tmp_path, monkeypatch
     # the layout repositions the axes twice
     assert 0 < count[True] <= 3 * axes and count[False] > 4 * count[True]
     assert files[True].read_bytes() == files[False].read_bytes()
+
+
+def test_no_ticks_are_made_beyond_the_ends_of_an_axis(tmp_path):
+    drawn = []
+
+    def draw():
+        drawn.append(figures(SWING)["states"](run_of(SWING)))
+        return drawn[-1]
+
+    style.save(draw, tmp_path / "states.png")
+    axes = [axis for panel in drawn[0].axes for axis in (panel.xaxis, panel.yaxis)]
+    for axis in axes:
+        low, high = axis.get_view_interval()
+        places = [tick.get_loc() for tick in axis.majorTicks]
+        assert len(places) > 2 and low <= min(places) and max(places) <= high
+        # the figure itself is not changed
+        assert len(axis.get_majorticklocs()) > len(places)
