@@ -7,6 +7,7 @@ interrupted. Results go to stdout, progress to stderr.
 
 from __future__ import annotations
 
+import gc
 import os
 import select
 import sys
@@ -26,6 +27,9 @@ from nh_control.command.usage import (
 
 if TYPE_CHECKING:
     from nh_control.runs.fork_server import ForkServer
+
+COLLECTED = 100_000
+"""Number of new objects after which Python searches for garbage."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -65,6 +69,9 @@ def _server_of_nodes(words: list[str]) -> AbstractContextManager[ForkServer | No
 
 def _main(argv: list[str] | None) -> int:
     interruption = Interruption()
+    # imports and expressions create many objects, which stay: searching them for garbage takes a
+    # tenth of a command
+    gc.set_threshold(COLLECTED)
     try:
         with interruption:
             words = list(sys.argv[1:] if argv is None else argv)

@@ -140,3 +140,11 @@ def test_the_repr_of_everyday_values_fits_in_one_line():
     optimum = Optimum(run, 1.5, True, "small", ())
     for value in (ball.space, optimum, scenarios.get("snakeboard")):
         assert len(repr(value)) < 160 and "\n" not in repr(value)
+
+
+def test_the_name_of_a_system_and_of_its_file_means_the_system():
+    """Also after another file has imported the file itself."""
+    code = "import nh_control.systems.car, nh_control.systems.rotors as rotors; "
+    code += "from nh_control.systems import car; print(callable(car), callable(rotors))"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == ["True", "False"]

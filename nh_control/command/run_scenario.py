@@ -278,6 +278,8 @@ def save_results(
     if not args.no_plots and len(result.loop.trajectory):
         from nh_control import figures
 
+        figures.import_without_docstrings()
+
         def drawing(name: str) -> None:
             progress.phase(f"drawing {name}")
 

@@ -178,6 +178,7 @@ def _plot(args: Namespace) -> int:
             f"--format: unknown {', '.join(unknown)}; choose from {', '.join(FORMATS)}"
         )
     with _readable(), Progress() as progress:
+        figures.import_without_docstrings()
         result = stored(Path(args.run), args.scenario).result
         folder = Path(args.output) if args.output else _beside(args.run)
         folder.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from nh_control.discrete.trajectory_files import TIME, write_csv
 from nh_control.numerics.files import whole_file
@@ -27,7 +26,7 @@ def read(path: Path) -> dict[str, Any]:
     text = path.read_text(encoding="utf-8")
     try:
         return _of_csv(text) if path.suffix == ".csv" else from_message(_of_yaml(text))
-    except (ValueError, yaml.YAMLError) as error:
+    except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
 
@@ -49,6 +48,8 @@ def write(
             columns |= {f"{name}{ending}": column for name, column in zip(names, table.T)}
         write_csv(path, columns)
     elif path.suffix in ENDINGS:
+        import yaml  # slow to import
+
         points = [
             {**{field: table[i].tolist() for field, table in tables.items()}, "time_from_start": t}
             for i, t in enumerate(times.tolist())
@@ -86,9 +87,15 @@ def from_message(message: Any) -> dict[str, Any]:
 
 def _of_yaml(text: str) -> Any:
     """The message in a YAML file. The file may contain the message several times, separated by
-    `---`, as in the output of `ros2 topic echo`. Raises ValueError if the messages differ.
+    `---`, as in the output of `ros2 topic echo`. Raises ValueError if the text is
+    not YAML or the messages differ.
     """
-    messages = [document for document in yaml.safe_load_all(text) if document is not None]
+    import yaml  # slow to import
+
+    try:
+        messages = [document for document in yaml.safe_load_all(text) if document is not None]
+    except yaml.YAMLError as error:
+        raise ValueError(error) from error
     messages = messages or [None]
     motions = [
         [_entry(message, name) for name in ("joint_names", "points")] for message in messages

@@ -465,6 +465,14 @@ class DiscreteSystem:
         """`state(q, v, u, h, p) -> x`, and `inertia(x, p)`, which determines velocities."""
         return self._functions.code.state_of_velocity, inertia(self.system)
 
+    def serialized_step(self) -> list[str]:
+        """The generated functions of a substep and its first derivatives. Systems with equal
+        functions, substeps, parameter values and h take the same steps.
+        """
+        code = self._functions.code
+        engine = code.engine if code.node_functions is None else code.generated()
+        return [f.serialize() for f in engine.functions]
+
     def native(self) -> NativeSystem:
         """The data for native loops in this thread."""
         stepper, s = self.engine.stepper(self._arrays.work), self.system

@@ -26,5 +26,14 @@ __all__ = [*_HOMES]
 _of_home, __dir__ = _on_demand(__name__, _HOMES)
 
 
+def import_without_docstrings() -> None:
+    """Import matplotlib without the tables of properties in its docstrings. They take half of the
+    import, and nobody reads them in a command.
+    """
+    from matplotlib import artist
+
+    artist.kwdoc = lambda of: ""
+
+
 def __getattr__(name: str) -> Any:
     return import_module(f"{__name__}.plot") if name == "plot" else _of_home(name)

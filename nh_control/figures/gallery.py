@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from nh_control.control.rollout import processors
 from nh_control.figures import (
     attitude,
     common,
@@ -117,16 +122,58 @@ def save_all(
     formats: Sequence[str] = ("png",),
     style: str = SCREEN,
 ) -> dict[str, str]:
-    """Draw every figure in every format (png, svg, pdf) and save it in `folder`.
+    """Draw every figure in every format (png, svg, pdf) and save it in `folder`. Forked processes
+    draw figures at the same time, one on each core.
 
     The style is "screen", "paper" (one column wide) or "paper-wide" (two columns wide). Returns
-    {name: file} for the first format. `progress(name)` is called before each figure.
+    {name: file} for the first format. `progress(name)` is called for each figure.
     """
-    files: dict[str, str] = {}
-    for name, draw in _pages(result).items():
-        progress(name)
+
+    def save_page(name: str) -> None:
         for kind in formats:
-            file = folder / f"{name}.{kind}"
-            save(partial(draw, result), file, style)
-            files.setdefault(name, str(file))
-    return files
+            save(partial(pages[name], result), folder / f"{name}.{kind}", style)
+
+    pages = _pages(result)
+    count = min(processors(), len(pages))
+    shares = [[*pages][i::count] for i in range(count)]
+    with _drawn_by_processes(save_page, shares[1:]):
+        for name in pages:
+            progress(name)
+            if name in shares[0]:
+                save_page(name)
+    return {name: str(folder / f"{name}.{formats[0]}") for name in pages}
+
+
+@contextmanager
+def _drawn_by_processes(
+    save_page: Callable[[str], None], shares: Sequence[Sequence[str]]
+) -> Iterator[None]:
+    """A context in which a forked process saves the pages of each share. On leaving the context,
+    wait for the processes. Pages of processes that failed are drawn again, so their error is
+    raised here, with its traceback.
+    """
+    fork = get_context("fork").Process
+    processes = [fork(target=_save_quietly, args=(save_page, share)) for share in shares]
+    for process in processes:
+        process.start()
+    try:
+        yield
+        for process, share in zip(processes, shares):
+            process.join()
+            if process.exitcode:
+                for name in share:
+                    save_page(name)
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+
+
+def _save_quietly(save_page: Callable[[str], None], share: Sequence[str]) -> None:
+    """Save pages in a forked process. After an error, only its exit code is 1."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C also reaches the parent, which reports
+    try:
+        for name in share:
+            save_page(name)
+    except Exception:
+        sys.exit(1)

@@ -15,7 +15,6 @@ from nh_control.integrators.registry import Integrator, if_constrained
 from nh_control.mechanics.contact_rows import ContactRows, StepMotion
 from nh_control.mechanics.system import System
 from nh_control.multibody.model import Multibody, MultibodySystem
-from nh_control.multibody.tree_engine import tree_engine
 
 FORCINGS = {"symmetric": 0.5, "left": 1.0}
 
@@ -72,9 +71,12 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
         contacts=step.contact_unknowns() if system.has_contacts else None,
         redundant=True,
     )
+    kernel = None
     # the linear-time tree kernel steps a Multibody, and generated code steps everything else
-    is_tree = isinstance(system, MultibodySystem) and not system.first_order
-    kernel = partial(tree_engine, force_at_start=step.start_share) if is_tree else None
+    if isinstance(system, MultibodySystem) and not system.first_order:
+        from nh_control.multibody.tree_engine import tree_engine  # slow to import
+
+        kernel = partial(tree_engine, force_at_start=step.start_share)
     return DiscreteSystem(system, h, method, make_kernel=kernel)
 
 

@@ -41,84 +41,59 @@ become constraints. Every body then needs an inertia:
     free = maximal_coordinates(crane, {"cart": "SO3xR3", "pole": "SE3"})
     q, v = maximal_state(crane, crane.configuration(), crane.velocity(), free)
     rkmk = INTEGRATORS["rkmk4_projected"].make(free.system, h=0.01)
+
+Each name is imported when it is first used, because many scenarios need only a few of them.
 """
 
-from nh_control.multibody.bodies import Body
-from nh_control.multibody.constraints import Coincident, Distance, PointOnPlane
-from nh_control.multibody.elements import (
-    ConstantWrench,
-    Damper,
-    Element,
-    JointDamper,
-    JointFriction,
-    JointInput,
-    JointSpring,
-    NonlinearJointSpring,
-    Spring,
-    Wrench,
-)
-from nh_control.multibody.frames import (
-    WORLD,
-    CoordinateLimits,
-    Frame,
-    Mimic,
-    cylindrical,
-    fixed,
-    floating,
-    helical,
-    planar,
-    prismatic,
-    revolute,
-    spherical,
-    universal,
-)
-from nh_control.multibody.joints import JointConstraint
-from nh_control.multibody.kinematics import Kinematics, Point
-from nh_control.multibody.maximal import joint_reactions, maximal_coordinates, maximal_state
-from nh_control.multibody.model import Multibody, Pose
-from nh_control.multibody.robot import NoSolution, Robot
-from nh_control.multibody.tape_measure import TapeMeasure
-from nh_control.multibody.urdf import UrdfError, load_urdf
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Body",
-    "Coincident",
-    "ConstantWrench",
-    "Damper",
-    "Distance",
-    "Element",
-    "Frame",
-    "JointConstraint",
-    "JointDamper",
-    "JointFriction",
-    "JointInput",
-    "JointSpring",
-    "Kinematics",
-    "CoordinateLimits",
-    "Mimic",
-    "Multibody",
-    "NoSolution",
-    "NonlinearJointSpring",
-    "Point",
-    "PointOnPlane",
-    "Pose",
-    "Robot",
-    "Spring",
-    "TapeMeasure",
-    "UrdfError",
-    "WORLD",
-    "Wrench",
-    "cylindrical",
-    "fixed",
-    "floating",
-    "helical",
-    "joint_reactions",
-    "load_urdf",
-    "maximal_coordinates",
-    "planar",
-    "prismatic",
-    "revolute",
-    "spherical",
-    "maximal_state",
-    "universal",
-]
+from nh_control import _homes_of, _on_demand
+
+if TYPE_CHECKING:  # declares the names for editors, type checkers, and `_HOMES`
+    from nh_control.multibody.bodies import Body as Body
+    from nh_control.multibody.constraints import Coincident as Coincident
+    from nh_control.multibody.constraints import Distance as Distance
+    from nh_control.multibody.constraints import PointOnPlane as PointOnPlane
+    from nh_control.multibody.elements import ConstantWrench as ConstantWrench
+    from nh_control.multibody.elements import Damper as Damper
+    from nh_control.multibody.elements import Element as Element
+    from nh_control.multibody.elements import JointDamper as JointDamper
+    from nh_control.multibody.elements import JointFriction as JointFriction
+    from nh_control.multibody.elements import JointInput as JointInput
+    from nh_control.multibody.elements import JointSpring as JointSpring
+    from nh_control.multibody.elements import NonlinearJointSpring as NonlinearJointSpring
+    from nh_control.multibody.elements import Spring as Spring
+    from nh_control.multibody.elements import Wrench as Wrench
+    from nh_control.multibody.frames import WORLD as WORLD
+    from nh_control.multibody.frames import CoordinateLimits as CoordinateLimits
+    from nh_control.multibody.frames import Frame as Frame
+    from nh_control.multibody.frames import Mimic as Mimic
+    from nh_control.multibody.frames import cylindrical as cylindrical
+    from nh_control.multibody.frames import fixed as fixed
+    from nh_control.multibody.frames import floating as floating
+    from nh_control.multibody.frames import helical as helical
+    from nh_control.multibody.frames import planar as planar
+    from nh_control.multibody.frames import prismatic as prismatic
+    from nh_control.multibody.frames import revolute as revolute
+    from nh_control.multibody.frames import spherical as spherical
+    from nh_control.multibody.frames import universal as universal
+    from nh_control.multibody.joints import JointConstraint as JointConstraint
+    from nh_control.multibody.kinematics import Kinematics as Kinematics
+    from nh_control.multibody.kinematics import Point as Point
+    from nh_control.multibody.maximal import joint_reactions as joint_reactions
+    from nh_control.multibody.maximal import maximal_coordinates as maximal_coordinates
+    from nh_control.multibody.maximal import maximal_state as maximal_state
+    from nh_control.multibody.model import Multibody as Multibody
+    from nh_control.multibody.model import Pose as Pose
+    from nh_control.multibody.robot import NoSolution as NoSolution
+    from nh_control.multibody.robot import Robot as Robot
+    from nh_control.multibody.tape_measure import TapeMeasure as TapeMeasure
+    from nh_control.multibody.urdf import UrdfError as UrdfError
+    from nh_control.multibody.urdf import load_urdf as load_urdf
+
+_HOMES = _homes_of(__file__)
+"""Public names and the modules that define them."""
+
+__all__ = [*_HOMES]
+
+__getattr__, __dir__ = _on_demand(__name__, _HOMES)

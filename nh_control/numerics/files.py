@@ -35,10 +35,10 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def write_npz(path: str | Path, **arrays: Any) -> None:
-    """Write named arrays to a compressed .npz file, completely or not at all. Raises OSError if
-    writing fails.
+    """Write named arrays to an .npz file, completely or not at all. The file is not compressed,
+    because numbers of a motion hardly become smaller. Raises OSError if writing fails.
     """
     import numpy as np  # slow to import
 
     with whole_file(path) as file:
-        np.savez_compressed(file, **arrays)
+        np.savez(file, **arrays)

@@ -7,10 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path as FilePath
 
 import casadi as ca
 import numpy as np
 
+from nh_control.control import lqr, projection
 from nh_control.control.paths import ORDER, Path
 from nh_control.control.projection import project_trajectory
 from nh_control.discrete.system import DiscreteSystem
@@ -20,6 +22,7 @@ from nh_control.geometry.rotations import normalize
 from nh_control.mechanics import parametric
 from nh_control.numerics.compiled import Functions
 from nh_control.numerics.expressions import Vector
+from nh_control.numerics.result_cache import cached_result
 from nh_control.systems.quadrotor_payload import Formation, QuadrotorPayloadParameters
 
 
@@ -195,6 +198,28 @@ def flat_reference(
     # The first three coordinates are the payload's position. Momenta have small weights.
     Q = np.diag(np.r_[np.full(3, 100.0), np.ones(nv - 3), np.full(nv, 0.01)])
     return project_trajectory(dsys, desired, Q, 1e-4 * np.eye(dsys.nu))
+
+
+def cached_reference(
+    dsys: DiscreteSystem, path: Path, formation: Formation, name: str
+) -> Trajectory:
+    """The `flat_reference`, from the cache if any process has computed it for the same steps, path
+    and formation.
+    """
+    # the code that computes the reference, the steps, and the path at the nodes
+    files = __file__, projection.__file__, lqr.__file__
+    key: list[str | np.ndarray] = [FilePath(file).read_text() for file in files]
+    key += [*dsys.serialized_step(), dsys.parameter_values, np.array(dsys.method.substeps)]
+    key += [repr(formation), np.array([dsys.h, path.duration])]
+    key += [path.jets(np.arange(0.0, path.duration, dsys.h))]
+
+    def computed() -> dict[str, np.ndarray]:
+        reference = flat_reference(dsys, path, formation)
+        return {"states": reference.states, "inputs": reference.inputs}
+
+    stored = cached_result("payload_reference", key, computed, "")
+    names = dsys.state_names, dsys.inputs
+    return Trajectory(dsys.h, stored["states"], stored["inputs"], *names, name, dsys)
 
 
 def _require_tight(dsys: DiscreteSystem, times: Vector, path: Path) -> None:

@@ -30,7 +30,7 @@ from nh_control.scenarios.flight import Craft, Flight
 from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.names import UnknownName
 from nh_control.scenarios.obstacles import clear_of, through_windows
-from nh_control.scenarios.payload_flatness import flat_reference
+from nh_control.scenarios.payload_flatness import cached_reference
 from nh_control.scenarios.payload_guidance import PayloadGuidance
 from nh_control.scenarios.perturbation import (
     SeededPerturbation,
@@ -104,7 +104,7 @@ def weights(n: int) -> tuple[np.ndarray, np.ndarray, None]:
 
 def _reference(name: str, dsys: DiscreteSystem) -> Trajectory:
     formation = FORMATIONS.get(name, FORMATION)
-    return flat_reference(dsys, PATHS[name](), formation, name=name)
+    return cached_reference(dsys, PATHS[name](), formation, name)
 
 
 def guidance(dsys: DiscreteSystem, reference: Trajectory) -> PayloadGuidance:

@@ -2,6 +2,7 @@
 without, and bodies in space without one.
 """
 
+import os
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 from test_figure_data import SWING, run_of
 
 from nh_control import scenarios
-from nh_control.figures import common, planar, save_all, style
+from nh_control.figures import common, gallery, planar, save_all, style
 from nh_control.figures.gallery import figures
 from nh_control.figures.scene import Scene, distinct_scenes, scene
 from nh_control.scenarios.visual_model import Pose, VisualModel
@@ -46,6 +47,31 @@ def test_large_figures_have_several_pages(tmp_path, monkeypatch, sketched):
     labels = np.array(["theta (rad)", "p of theta (kg m²/s)"])[np.argsort(-moved)]
     assert [figure.axes[0].get_ylabel() for figure in (first, second)] == list(labels)
     assert "page 2 of 2" in second.get_suptitle()
+
+
+def test_processes_draw_the_figures_and_their_errors_are_raised_here(tmp_path, monkeypatch, capfd):
+    run, here = run_of(SWING), os.getpid()
+    monkeypatch.setattr(gallery, "processors", lambda: 2)
+    drawn_by = tmp_path / "processes"
+
+    def save(draw, file, style):
+        with drawn_by.open("a") as lines:
+            print(file.stem, os.getpid() == here, file=lines)
+
+    monkeypatch.setattr(gallery, "save", save)
+    files = save_all(run, tmp_path)
+    assert sorted(drawn_by.read_text().splitlines()) == sorted(
+        f"{name} {i % 2 == 0}" for i, name in enumerate(files)
+    )
+
+    def fail(draw, file, style):
+        if file.stem == "energy":  # the fourth figure
+            raise ValueError(f"cannot draw {file.stem}")
+
+    monkeypatch.setattr(gallery, "save", fail)
+    with pytest.raises(ValueError, match="cannot draw energy") as failure:
+        save_all(run, tmp_path)
+    assert failure.traceback[-1].name == "fail" and not any(capfd.readouterr())
 
 
 def test_pages_keep_groups_together_largest_motion_first(monkeypatch):
@@ -119,3 +145,20 @@ def test_ticks_are_computed_once_for_each_size_of_the_axes(tmp_path, monkeypatch
     # the layout repositions the axes twice
     assert 0 < count[True] <= 3 * axes and count[False] > 4 * count[True]
     assert files[True].read_bytes() == files[False].read_bytes()
+
+
+def test_no_ticks_are_made_beyond_the_ends_of_an_axis(tmp_path):
+    drawn = []
+
+    def draw():
+        drawn.append(figures(SWING)["states"](run_of(SWING)))
+        return drawn[-1]
+
+    style.save(draw, tmp_path / "states.png")
+    axes = [axis for panel in drawn[0].axes for axis in (panel.xaxis, panel.yaxis)]
+    for axis in axes:
+        low, high = axis.get_view_interval()
+        places = [tick.get_loc() for tick in axis.majorTicks]
+        assert len(places) > 2 and low <= min(places) and max(places) <= high
+        # the figure itself is not changed
+        assert len(axis.get_majorticklocs()) > len(places)

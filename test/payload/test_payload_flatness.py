@@ -6,7 +6,13 @@ from payload_cases import model, parameters, weak_model
 from refusals import refusal
 
 from nh_control.control import paths
-from nh_control.scenarios.payload_flatness import InfeasiblePath, flat_motion, flat_reference
+from nh_control.scenarios import payload_flatness
+from nh_control.scenarios.payload_flatness import (
+    InfeasiblePath,
+    cached_reference,
+    flat_motion,
+    flat_reference,
+)
 from nh_control.scenarios.quadrotor_payload import PATHS
 from nh_control.systems import Formation, link_tensions
 from nh_control.systems import quadrotor_payload_continuous as continuous
@@ -108,6 +114,31 @@ def test_references_are_discretely_feasible_and_within_a_millimeter_of_the_path(
     assert gap.max() < 1e-3
     drift = dsys.local(reference.states[-1], dsys.step(reference.states[-1], reference.inputs[-1]))
     assert np.abs(drift).max() < 1e-6
+
+
+def test_a_reference_is_computed_once_for_each_path_and_model(tmp_path, monkeypatch):
+    monkeypatch.setenv("NH_CONTROL_CACHE", str(tmp_path))
+    tmp_path.chmod(0o700)
+    computed = []
+
+    def projected(dsys, *arguments):
+        computed.append(dsys)
+        return flat_reference(dsys, *arguments)
+
+    monkeypatch.setattr(payload_flatness, "flat_reference", projected)
+    dsys, path, shape = model(1), paths.point([0, 0, 1], 0.2), Formation()
+    first, again = (cached_reference(dsys, path, shape, name) for name in ("first", "again"))
+    assert len(computed) == 1 and again.name == "again" and again.h == first.h
+    np.testing.assert_array_equal(again.states, first.states)
+    np.testing.assert_array_equal(again.inputs, first.inputs)
+    # another path, duration, formation, step, or mass
+    cached_reference(dsys, paths.point([0, 0, 2], 0.2), shape, "")
+    cached_reference(dsys, paths.point([0, 0, 1], 0.201), shape, "")
+    cached_reference(dsys, path, Formation(np.radians(20)), "")
+    heavier = dsys.with_parameters(payload_mass=2 * dsys.system.parameters.payload_mass)
+    for other in (dsys.with_step(0.02), heavier):
+        cached_reference(other, path, shape, "")
+    assert len(computed) == 6
 
 
 @SLOW
