@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -33,3 +34,36 @@ def nh_control(*arguments, cwd, before="", timeout_s=180, **changes):
         timeout=timeout_s,
         check=False,
     )
+
+
+def wait_for_clock(time_s, domain, timeout_s=120.0):
+    """Wait until the nodes have reached this simulation time."""
+    import rclpy
+    from rclpy.context import Context
+    from rclpy.executors import SingleThreadedExecutor
+    from rosgraph_msgs.msg import Clock
+
+    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+    context, times = Context(), []
+    rclpy.init(context=context, domain_id=domain)
+    try:
+        node, executor = (
+            rclpy.create_node("clock_watcher", context=context),
+            SingleThreadedExecutor(context=context),
+        )
+        executor.add_node(node)
+        node.create_subscription(
+            Clock,
+            "/clock",
+            lambda message: times.append(message.clock.sec + 1e-9 * message.clock.nanosec),
+            100,
+        )
+        deadline = time.monotonic() + timeout_s
+        while not (times and times[-1] >= time_s):
+            assert time.monotonic() < deadline, (
+                f"simulation time {time_s} s not reached within {timeout_s} s"
+            )
+            executor.spin_once(timeout_sec=0.05)
+        executor.shutdown()
+    finally:
+        rclpy.shutdown(context=context)

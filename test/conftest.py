@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
@@ -35,6 +36,28 @@ settings.register_profile("nh_control", deadline=None, derandomize=True, databas
 settings.load_profile("nh_control")
 
 
+@pytest.fixture(autouse=True, scope="session")
+def planned_once():
+    """References, which are pure functions of the model, are planned once in a process."""
+    from nh_control.scenarios.scenario import Scenario  # not before the cache is set
+
+    plan, plans = Scenario.reference, {}
+
+    def reference(scenario, model, name=""):
+        make = scenario.references.get(name or next(iter(scenario.references)))
+        if make is None:  # a file or a free motion
+            return plan(scenario, model, name)
+        numbers = model.h, model.parameter_values.tobytes()
+        key = make, scenario.make_system, model.method.name, *numbers
+        if key not in plans:
+            plans[key] = plan(scenario, model, name)
+        return replace(plans[key], dsys=plans[key].dsys and model)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Scenario, "reference", reference)
+        yield
+
+
 @pytest.fixture
 def compiler():
     """The functions of a test are compiled; it is skipped without a C compiler."""
@@ -44,16 +67,10 @@ def compiler():
 
 @pytest.fixture
 def sketched(monkeypatch):
-    """Figures are rendered as ever but for their layout, which takes most of the time."""
-    from matplotlib.figure import Figure
+    """Figures are made and saved but stay blank: rendering takes most of the time."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    savefig = Figure.savefig
-
-    def sketch(figure, *file, **options):
-        figure.set_layout_engine(None)
-        savefig(figure, *file, **options)
-
-    monkeypatch.setattr(Figure, "savefig", sketch)
+    monkeypatch.setattr(FigureCanvasAgg, "draw", FigureCanvasAgg.get_renderer)
 
 
 @pytest.fixture

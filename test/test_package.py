@@ -85,24 +85,6 @@ def requirement_names(requirements):
     return {requirement.translate(separators).split()[0] for requirement in requirements}
 
 
-def imported_packages(paths):
-    """Top-level names of the files' imports of other packages."""
-    names = set()
-    for path in paths:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Import):
-                names |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and not node.level:
-                names.add(node.module)
-    return {name.split(".")[0] for name in names} - set(sys.stdlib_module_names) - {"nh_control"}
-
-
-@pytest.fixture(scope="module")
-def imported():
-    """Return the package's imports of other packages."""
-    return imported_packages(CODE)
-
-
 def dependencies(*tags):
     """Return the package.xml keys under the tags."""
     return {element.text for tag in tags for element in MANIFEST.findall(tag)}
@@ -157,18 +139,6 @@ def test_keys_of_python_packages_are_in_the_index_of_rosdep():
     """Whoever adds a key looks it up there."""
     keys = dependencies("depend", "exec_depend", "test_depend")
     assert {key for key in keys if "python3" in key or key.endswith("-pip")} == CHECKED_KEYS
-
-
-def test_every_import_is_a_declared_dependency(imported):
-    extras = ("plot", "film", "gym", "pandas", "xacro", "mesh", "ros", "study", "dask", "view")
-    extras += ("torch", "jax", "latex", "px4")
-    installed = sum((SETUP["extras_require"][e] for e in extras), SETUP["install_requires"])
-    wanted = {name: distribution(name) for name in imported}
-    on_pypi = {wanted[name][0] for name in imported - NOT_ON_PYPI}
-    assert len(imported) > 20 and not on_pypi - requirement_names(installed)
-    assert not {wanted[name][1] for name in imported - NO_KEY} - dependencies(
-        "depend", "exec_depend"
-    )
 
 
 def test_everything_in_launch_config_and_doc_is_installed():

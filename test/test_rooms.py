@@ -1,10 +1,16 @@
-"""The rooms of the package and their allowed imports."""
+"""The rooms of the package and their allowed imports, and names of the field in its files, which
+are all parsed once here.
+"""
 
 import ast
 import re
+import sys
 from collections import Counter
 from functools import cache
 from pathlib import Path
+
+import pytest
+from test_package import NO_KEY, NOT_ON_PYPI, SETUP, dependencies, distribution, requirement_names
 
 import nh_control
 
@@ -48,18 +54,54 @@ ROS_ROOMS = (
 )
 """The same inside ros/."""
 FILES = sorted(PACKAGE.rglob("*.py"))
+VAGUE = {"own", "given", "made", "one", "kept", "wanted", "held", "found"}
+"""Words that name nothing: a reader has to find out what is given, made or kept."""
+
+
+def imported_names(node):
+    """The full names of imports: packages, modules, and names from them."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
+
+
+def bound_names(node):
+    """Names that a module binds: variables, attributes, parameters, functions and classes."""
+    if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+        yield node.id if isinstance(node, ast.Name) else node.attr
+    elif isinstance(node, ast.arg):
+        yield node.arg
+    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        yield node.name
+
+
+def packed_arguments(node):
+    """Calls f(*(a, b)), whose arguments could be passed by name."""
+    if isinstance(node, ast.Call) and any(
+        isinstance(part, ast.Starred) and isinstance(part.value, (ast.Tuple, ast.List))
+        for part in node.args
+    ):
+        yield ast.unparse(node)
+
+
+CHECKS = imported_names, bound_names, packed_arguments
 
 
 @cache
-def imported(path: Path) -> frozenset[str]:
-    """Return the full names of a file's imports: packages, modules, and names from them."""
-    names = set()
+def contents(path: Path) -> dict:
+    """What the checks find in a file, without its tree, which the garbage collector would search:
+    {check: {text: its last line}}.
+    """
+    found = {check: {} for check in CHECKS}
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return frozenset(names)
+        for check, texts in found.items():
+            texts.update(dict.fromkeys(check(node), getattr(node, "lineno", 0)))
+    return found
+
+
+def imported(path: Path) -> set[str]:
+    return set(contents(path)[imported_names])
 
 
 def in_circles(files: dict[str, Path]) -> set[str]:
@@ -170,3 +212,43 @@ def test_only_ros_imports_ros_and_its_loop_does_not():
     importing = [path for path in FILES if any(map(knows_ros, imported(path)))]
     places = {path.relative_to(PACKAGE).parts[:2] for path in importing}
     assert places == {("ros", room) for room in ROS_ROOMS if room != "rviz.py"}  # writes a file
+
+
+def test_every_import_is_a_declared_dependency():
+    extras = ("plot", "film", "gym", "pandas", "xacro", "mesh", "ros", "study", "dask", "view")
+    extras += ("torch", "jax", "latex", "px4")
+    installed = sum((SETUP["extras_require"][e] for e in extras), SETUP["install_requires"])
+    packages = {name.split(".")[0] for path in FILES for name in imported(path)}
+    packages -= {*sys.stdlib_module_names, "nh_control"}
+    wanted = {name: distribution(name) for name in packages}
+    on_pypi = {wanted[name][0] for name in packages - NOT_ON_PYPI}
+    assert len(packages) > 20 and not on_pypi - requirement_names(installed)
+    assert not {wanted[name][1] for name in packages - NO_KEY} - dependencies(
+        "depend", "exec_depend"
+    )
+
+
+def test_names_say_what_they_name():
+    assert not {
+        f"{path.relative_to(PACKAGE)}:{line}: {name}"
+        for path in FILES
+        for name, line in contents(path)[bound_names].items()
+        if name.strip("_") in VAGUE
+    }
+
+
+def test_arguments_are_not_packed_to_be_unpacked():
+    assert not {path: found for path in FILES if (found := contents(path)[packed_arguments])}
+
+
+@pytest.mark.parametrize(
+    ("check", "text", "expected"),
+    [
+        (bound_names, "def f(given): self.kept = 1", ["f", "given", "kept"]),
+        (packed_arguments, "f(*(a, b)); g(*rows)", ["f(*(a, b))"]),
+        (imported_names, "import a.b\nfrom c import d", ["a.b", "c", "c.d"]),
+    ],
+)
+def test_the_checks_find_what_they_look_for(check, text, expected, tmp_path):
+    (file := tmp_path / "module.py").write_text(text)
+    assert list(contents(file)[check]) == expected

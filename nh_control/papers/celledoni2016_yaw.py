@@ -47,14 +47,14 @@ def yaw_motions() -> dict[str, Yaw]:
     """Return the errors of all methods."""
     out = {}
     for name, make in METHODS.items():
-        distance, added = np.transpose([_errors(make, h) for h in YAW_STEPS])
+        dsys = make(rolling_disk(DISK), STEP_S)
+        distance, added = np.transpose([_errors(dsys.with_step(h)) for h in YAW_STEPS])
         out[name] = Yaw(distance, added)
     return out
 
 
-def _errors(make: Callable[[System, float], DiscreteSystem], h: float) -> tuple[float, float]:
-    steps = round(DURATION_S / h)
-    dsys = make(rolling_disk(DISK), h)
+def _errors(dsys: DiscreteSystem) -> tuple[float, float]:
+    h, steps = dsys.h, round(DURATION_S / dsys.h)
     start = dsys.state(np.zeros(4), admissible(np.zeros(4)) @ RATES)
     q = dsys.simulate(start, np.zeros(2), steps=steps).states[:, :4]
     # The momentum J_theta y2 is conserved, so a slower yaw means more inertia.

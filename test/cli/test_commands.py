@@ -176,11 +176,14 @@ def test_an_unreadable_recording_is_an_error_of_usage_with_a_remedy(
     assert "recordings need rosbags" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["replay", "identify"])
-def test_a_recorded_robot_has_its_file_base_integrator_and_step(command, monkeypatch):
+def test_a_recorded_robot_has_its_file_base_integrator_and_step(monkeypatch):
     robot = ["--urdf", str(DEFAULT), "--base", "floating", "--accept-any-inertia"]
     of_model = ["--integrator", "midpoint_order4", "--step", "0.25"]
-    args = arguments.parse([command, "folder", "--scenario", "urdf", *robot, *of_model])
+    words = "folder", "--scenario", "urdf", *robot, *of_model
+    args, same = (arguments.parse([command, *words]) for command in ("replay", "identify"))
+    assert {name: vars(same)[name] for name in ("integrator", "step")} == {
+        "integrator": args.integrator, "step": args.step
+    }  # fmt: skip
     monkeypatch.setattr(measurements, "read", lambda folder, *_: folder)
     scenario, model, read = replay_run.measured(args)
     assert scenario.origin["base"] == "floating" and scenario.origin["accept_any_inertia"]

@@ -84,7 +84,6 @@ def test_every_kind_of_file_gives_the_same_parameters(table, expected, tmp_path,
     cases = {
         "data.csv": [],
         "data.npz": [],
-        "bag": ["--actuation", "0"],
         "bag/bag.mcap": ["--actuation", "0"],
     }
     for file, more in cases.items():

@@ -4,7 +4,9 @@ import json
 import sqlite3
 
 import pytest
+from in_process_workers import InProcess
 
+from nh_control.command import run_study
 from nh_control.runs.saved_results import stored
 
 CONTROLLERS = '''
@@ -131,7 +133,8 @@ def test_what_is_no_controller_is_named(name, text, call, file):
     assert not (file.parent / "out").exists()
 
 
-def test_a_study_takes_a_controller_and_compares_controllers(call, file):
+def test_a_study_takes_a_controller_and_compares_controllers(call, file, monkeypatch):
+    monkeypatch.setattr(run_study, "worker_pool", lambda *_: InProcess())
     given = ("--set", "duration=0.1", "--workers", "1", "--no-plots", "--output", "out")
     vary = f"controller=lqr,{file}:Push,{file}:Fails"
     done = call("study", "cart_pole", "--vary", vary, *given)

@@ -4,13 +4,13 @@ and links are those of the code.
 
 import importlib
 import re
-import runpy
 import subprocess
 import sys
 
 import pytest
 import yaml
 from command import ROOT, environment
+from test_rooms import ROOMS
 
 from nh_control import scenarios
 from nh_control.runs import topics
@@ -18,7 +18,6 @@ from nh_control.runs import topics
 README = (ROOT / "README.md").read_text()
 REFERENCE = ROOT / "nh_control" / "ros" / "README.md"
 NODES = REFERENCE.read_text()
-ROOMS = runpy.run_path(str(ROOT / "test" / "test_rooms.py"))["ROOMS"]
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 

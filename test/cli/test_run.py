@@ -10,7 +10,7 @@ import time
 
 import pytest
 import yaml
-from command import MAIN, environment, nh_control
+from command import MAIN, environment, nh_control, wait_for_clock
 
 from nh_control.cli import main
 from nh_control.runs.dds_domain import reserved_domain
@@ -28,39 +28,6 @@ def alive(folder):
             continue
         found += [int(pid)] * any(place.startswith(str(folder)) for place in places)
     return found
-
-
-def wait_for_clock(time_s, domain, timeout_s=120.0):
-    """Wait until the nodes have reached this simulation time."""
-    import rclpy
-    from rclpy.context import Context
-    from rclpy.executors import SingleThreadedExecutor
-    from rosgraph_msgs.msg import Clock
-
-    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
-    context, times = Context(), []
-    rclpy.init(context=context, domain_id=domain)
-    try:
-        node, executor = (
-            rclpy.create_node("clock_watcher", context=context),
-            SingleThreadedExecutor(context=context),
-        )
-        executor.add_node(node)
-        node.create_subscription(
-            Clock,
-            "/clock",
-            lambda message: times.append(message.clock.sec + 1e-9 * message.clock.nanosec),
-            100,
-        )
-        deadline = time.monotonic() + timeout_s
-        while not (times and times[-1] >= time_s):
-            assert time.monotonic() < deadline, (
-                f"simulation time {time_s} s not reached within {timeout_s} s"
-            )
-            executor.spin_once(timeout_sec=0.05)
-        executor.shutdown()
-    finally:
-        rclpy.shutdown(context=context)
 
 
 def test_without_ros_it_says_what_to_install(tmp_path, monkeypatch, capsys):
@@ -127,15 +94,15 @@ def test_lockstep_gives_the_numbers_of_the_simulation(scenario, tmp_path):
 
 
 @ros
-def test_a_run_refuses_the_domain_of_another_run(tmp_path):
+def test_a_run_refuses_the_domain_of_another_run(call, tmp_path, monkeypatch):
     with reserved_domain() as number:
-        for given, changes in (
-            (("--domain", str(number)), {}),
-            ((), {"ROS_DOMAIN_ID": str(number)}),
-        ):
-            done = nh_control("run", "cart_pole", *given, cwd=tmp_path, **changes)
+        monkeypatch.delenv("ROS_DOMAIN_ID", raising=False)
+        for given in ("--domain", str(number)), ():
+            done = call("run", "cart_pole", *given)
             assert done.returncode == 2 and f"uses the DDS domain {number}, and" in done.stderr
-    done = nh_control("run", "cart_pole", cwd=tmp_path, ROS_DOMAIN_ID="300")
+            monkeypatch.setenv("ROS_DOMAIN_ID", str(number))
+    monkeypatch.setenv("ROS_DOMAIN_ID", "300")
+    done = call("run", "cart_pole")
     assert done.returncode == 2 and "ROS_DOMAIN_ID must be a DDS domain, 0 to 101" in done.stderr
     assert list(tmp_path.iterdir()) == []
 

@@ -127,6 +127,8 @@ MECHANISMS = {
     ),
     "Stewart platform": (lambda: stewart(True), lambda: stewart(False), 9, {}),
 }
+LARGE = "Bricard", "Stewart platform"
+"""Whose generated equations take long to make."""
 STEPS = {"Stewart platform": 40}
 """Steps of 0.01 s until it falls through its base."""
 
@@ -145,8 +147,18 @@ def start(model, rates):
     return q, v
 
 
-@pytest.mark.parametrize("kernel", (True, False), ids=("kernel", "generated"))
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize(
+    "mechanism, kernel",
+    [
+        pytest.param(
+            *(name, kernel),
+            id=f"{name}-{'kernel' if kernel else 'generated'}",
+            marks=() if kernel or name not in LARGE else pytest.mark.slow,
+        )
+        for name in MECHANISMS
+        for kernel in (True, False)
+    ],
+)
 def test_a_mechanism_moves_as_with_an_independent_subset(mechanism, kernel):
     """Motion, velocities, A along the constraints, and the forces of the constraints."""
     *pair, count, rates = models(mechanism)
@@ -200,7 +212,9 @@ def test_a_parallelogram_passes_its_stretched_positions():
     assert np.ptp(dsys.energies(run.states)) < 1e-4 * dsys.energy(run.states[0])
 
 
-@pytest.mark.parametrize("kernel", (True, False), ids=("kernel", "generated"))
+@pytest.mark.parametrize(
+    "kernel", (True, pytest.param(False, marks=pytest.mark.slow)), ids=("kernel", "generated")
+)
 def test_coupled_four_bars_pass_the_positions_where_all_rods_are_aligned(kernel):
     """Ten half turns, in each of which constraints lose rank, as with independent rows."""
     q, signs, ends = np.zeros(5), np.array([1.0, 1.0, 1.0, -1.0, -1.0]), []

@@ -121,7 +121,7 @@ def test_on_ice_a_lean_is_too_much_that_is_none_on_the_road():
     assert np.abs(balanced([0, RADIUS + 1e-11, 0, 0.25], 1e-6, friction=0.05)[:, 3]).max() > 1.0
 
 
-@pytest.mark.parametrize("noise", [0.0, 1e-5])
+@pytest.mark.parametrize("noise", [1e-5, pytest.param(0.0, marks=pytest.mark.slow)])
 def test_friction_is_identified_from_a_motion_that_slides(noise):
     model = nh.midpoint(wet_snakeboard(), 0.01)
     plant, steps = model.with_parameters(friction=0.25), 100

@@ -5,7 +5,6 @@ stabilize.
 import re
 
 import casadi as ca
-import control
 import differences
 import numpy as np
 import pytest
@@ -118,6 +117,8 @@ def test_snakeboard_at_rest_is_not_stabilizable_and_the_error_names_why(board):
 
 
 def test_to_ss_is_the_control_library_s_model(upright):
+    import control  # here, because it takes long
+
     dsys, x, u = upright
     lin = dsys.linearize(x, u)
     ss = lin.to_ss()

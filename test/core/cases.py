@@ -58,6 +58,8 @@ LARGE_BALL = RollingBallParameters(m=2.0, r=1.0, Jx=0.8, Jy=1.0, Jz=1.2)
 """Momenta of order one turn a small ball too fast for the differences that serve all others."""
 SYSTEMS |= {name: getattr(systems, name) for name in ELSEWHERE}
 SYSTEMS["rolling_ball"] = lambda: systems.rolling_ball(LARGE_BALL)
+FITTING = {name: [*INTEGRATORS.fitting(make())] for name, make in SYSTEMS.items()}
+"""Names of the methods that take a system."""
 NONHOLONOMIC = ("sleigh", "snakeboard")
 RETRACTIONS = ("exp", "cay", "ccsk", "sccsk")
 TANGENTS = ("exact", "truncated")

@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 import pytest
-from cases import SYSTEMS, random_point
+from cases import FITTING, SYSTEMS, random_point
 from operations import every_operation
 from tiers import needs_compiler, with_compiler
 
@@ -22,8 +22,7 @@ from nh_control.systems.cart_pole import cart_pole
 
 pytestmark = needs_compiler()
 CASES = [("pendulum", "midpoint_order4"), ("sleigh", "nonholonomic_midpoint")]
-for place, (name, make) in enumerate(SYSTEMS.items()):
-    methods = [*INTEGRATORS.fitting(make())]
+for place, (name, methods) in enumerate(FITTING.items()):
     CASES.append((name, methods[place * 7 % len(methods)]))
 """One of every system's methods; which, changes from system to system."""
 

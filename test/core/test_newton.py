@@ -110,7 +110,10 @@ are smaller than the round-off of all that it adds up.
 """
 
 
-@pytest.mark.parametrize("method, h", ROUND_OFF)
+@pytest.mark.parametrize(
+    "method, h",
+    [pytest.param(*case, marks=[pytest.mark.slow] * case[0].endswith("_6")) for case in ROUND_OFF],
+)
 def test_a_step_whose_residual_cannot_shrink_further_is_taken(method, h):
     """The residual of such a row jumps up and down by its round-off, with new factors and old
     ones. The step is as accurate as those from states 1e-15 away.
@@ -316,7 +319,7 @@ def hard_points(dsys):
     "system, method",
     [
         ("pendulum", "midpoint"),
-        ("sleigh", "rdp-cay-exact-0.5"),
+        pytest.param("sleigh", "rdp-cay-exact-0.5", marks=pytest.mark.slow),
         pytest.param("snakeboard", "dla", marks=pytest.mark.slow),
     ],
 )

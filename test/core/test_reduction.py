@@ -3,6 +3,7 @@ inertias and momentum equations that are known by hand, the continuous motion, a
 """
 
 from dataclasses import replace
+from functools import cache
 
 import casadi as ca
 import numpy as np
@@ -62,9 +63,15 @@ HAND = {
 """Connection and locked inertia, in the bases of the systems' own momenta."""
 
 
-def point(system, seed=0):
-    """A configuration, rates of the shape, a nonholonomic momentum and inputs of order one."""
-    rng, reduction = np.random.default_rng(seed), Reduction(system)
+@cache
+def reduced(name):
+    system = (SYSTEMS.get(name) or getattr(systems, name))()
+    return system, Reduction(system)
+
+
+def point(name, seed=0):
+    """A reduction, and a configuration, a velocity and inputs of order one."""
+    rng, (system, reduction) = np.random.default_rng(seed), reduced(name)
     q = system.space.retract(system.space.origin, rng.uniform(-1, 1, system.space.nv))
     rate, momentum = (
         rng.normal(size=n) for n in (reduction.shape.nw, reduction.basis(q).shape[1])
@@ -74,10 +81,10 @@ def point(system, seed=0):
 
 @pytest.mark.parametrize("name", HAND)
 def test_connections_and_locked_inertias_are_those_by_hand(name):
-    system = getattr(systems, name)()
     for seed in range(5):
-        reduction, q, _, _ = point(system, seed)
-        connection, inertia = (np.asarray(x) for x in HAND[name](q, system.parameters))
+        reduction, q, _, _ = point(name, seed)
+        parameters = reduced(name)[0].parameters
+        connection, inertia = (np.asarray(x) for x in HAND[name](q, parameters))
         np.testing.assert_allclose(reduction.connection(q), connection, rtol=0, atol=1e-12)
         size = np.abs(inertia).max(initial=1.0)
         np.testing.assert_allclose(reduction.locked_inertia(q), inertia, rtol=0, atol=1e-12 * size)
@@ -86,11 +93,11 @@ def test_connections_and_locked_inertias_are_those_by_hand(name):
 @pytest.mark.parametrize("name", ["snakeboard", "roller_racer", "rolling_disk", "car"])
 def test_the_connection_does_not_depend_on_bases(name):
     """Without a declared distribution the basis is an orthonormal one of the null space."""
-    system = getattr(systems, name)()
-    bare = replace(system, distribution=None, symmetry=Symmetry(n_shape=system.symmetry.n_shape))
+    system, one = reduced(name)
+    symmetry = Symmetry(n_shape=system.symmetry.n_shape)
+    other = Reduction(replace(system, distribution=None, symmetry=symmetry))
     for seed in range(5):
-        one, q, v, _ = point(system, seed)
-        other = Reduction(bare)
+        _, q, v, _ = point(name, seed)
         for part in ("connection", "kinematic_connection", "symmetric_connection"):
             got, want = getattr(other, part)(q), getattr(one, part)(q)
             np.testing.assert_allclose(got, want, rtol=0, atol=1e-12)
@@ -101,8 +108,7 @@ def test_the_connection_does_not_depend_on_bases(name):
 
 @pytest.mark.parametrize("name", [*HAND, *SYSTEMS])
 def test_a_velocity_is_its_locked_velocity_less_the_connection(name):
-    system = (SYSTEMS.get(name) or getattr(systems, name))()
-    reduction, q, v, _ = point(system)
+    system, (reduction, q, v, _) = reduced(name)[0], point(name)
     n, r = reduction.shape.nw, reduction.connection(q)
     np.testing.assert_allclose(
         v[n:], reduction.locked_velocity(q, v) - r @ v[:n], rtol=0, atol=1e-12
@@ -126,33 +132,27 @@ def test_a_velocity_is_its_locked_velocity_less_the_connection(name):
 @pytest.mark.parametrize("name", [*HAND, *SYSTEMS])
 def test_the_momentum_equation_is_that_of_the_motion(name):
     """J' along the accelerations of Hamel's equations with multipliers."""
-    system = (SYSTEMS.get(name) or getattr(systems, name))()
-    for seed in range(3):
-        reduction, q, v, u = point(system, seed)
-        acceleration = ContinuousSystem(system).acceleration(q, v, u)
+    system, (reduction, q, v, u) = reduced(name)[0], point(name)
+    acceleration = ContinuousSystem(system).acceleration(q, v, u)
 
-        def moved(t, reduction=reduction, q=q, v=v, acceleration=acceleration):
-            at = system.space.retract(q, t * v)
-            return reduction.momentum(at, v + t * acceleration)
+    def moved(t):
+        return reduction.momentum(system.space.retract(q, t * v), v + t * acceleration)
 
-        want = derivative(moved, 2e-3)
-        np.testing.assert_allclose(
-            reduction.momentum_rate(q, v, u), want, rtol=0,
-            atol=1e-10 * (1 + np.abs(want).max(initial=0.0)),
-        )  # fmt: skip
+    want = derivative(moved, 2e-3)
+    tolerance = 1e-10 * (1 + np.abs(want).max(initial=0.0))
+    np.testing.assert_allclose(reduction.momentum_rate(q, v, u), want, rtol=0, atol=tolerance)
 
 
 def test_momentum_equations_are_those_of_the_papers():
     """The sleigh's [kobilarov2010 6.1], and Suslov's [celledoni2016 4.3]."""
-    system = systems.chaplygin_sleigh()
-    reduction, q, v, u = point(system)
-    p, (p1, p2) = system.parameters, reduction.momentum(q, v)
+    reduction, q, v, u = point("chaplygin_sleigh")
+    p, (p1, p2) = reduced("chaplygin_sleigh")[0].parameters, reduction.momentum(q, v)
     inertia = p.I + p.a**2 * p.m
     want = [u[0] - p.a / inertia * p1 * p2, u[1] + p.m * p.a / inertia**2 * p1**2]
     np.testing.assert_allclose(reduction.momentum_rate(q, v, u), want, rtol=1e-12)
-    system = systems.suslov()
-    reduction, q, v, u = point(system)
-    s = system.parameters.I13 * v[0] + system.parameters.I23 * v[1]
+    reduction, q, v, u = point("suslov")
+    p = reduced("suslov")[0].parameters
+    s = p.I13 * v[0] + p.I23 * v[1]
     want = [u[0] - v[1] * s, u[1] + v[0] * s]
     np.testing.assert_allclose(reduction.momentum_rate(q, v, u), want, rtol=1e-12)
 
@@ -162,7 +162,7 @@ def test_a_connection_is_smooth_at_all_shapes():
     basis change without a trace. By hand, with the least energy on `A_g xi = -A_r rdot` and
     without a mass for the rotation.
     """
-    reduction = Reduction(SYSTEMS["turning_skate"]())
+    _, reduction = reduced("turning_skate")
     turned = set()
     for angle in np.linspace(-np.pi, np.pi, 25):
         q = np.array([angle, 0.3, 1.0, -2.0])

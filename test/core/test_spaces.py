@@ -42,7 +42,7 @@ ANGLES = {
     "moderate": lambda rng: rng.uniform(1e-3, 2.0),
     "near pi": lambda rng: np.pi - 10 ** -rng.uniform(0, 3),
 }
-MANY = 25
+MANY = 10
 """Random points of a test."""
 
 
@@ -377,23 +377,23 @@ def test_tangents_against_differences(name, angle):
     `retract(q0, e)`, `retract(q1, e)`, e in R^nv.
     """
     space, of = SPACES[name], functions(SPACES[name])
-    for rng in draws(1 if name == "Product" else 3):  # the factors have more
-        q0, d = off_the_seam(space, rng), tangent(space, angle, rng)
-        q1 = space.retract(q0, d)
-        _, _, _, j0, j1, l0, l1 = of["step"](q0, d)
-        within(of["change"](q0, q1), l1, 1e-10)
+    rng = np.random.default_rng(0)
+    q0, d = off_the_seam(space, rng), tangent(space, angle, rng)
+    q1 = space.retract(q0, d)
+    _, _, _, j0, j1, l0, l1 = of["step"](q0, d)
+    within(of["change"](q0, q1), l1, 1e-10)
 
-        def joined(a, b):
-            return np.concatenate(of["step"](a, space.local(a, b))[1:3])[:, 0]
+    def joined(a, b):
+        return np.concatenate(of["step"](a, space.local(a, b))[1:3])[:, 0]
 
-        for exact, f in (
-            (l0, lambda e: space.local(space.retract(q0, e), q1)),
-            (l1, lambda e: space.local(q0, space.retract(q1, e))),
-            (j0, lambda e: joined(space.retract(q0, e), q1)),
-            (j1, lambda e: joined(q0, space.retract(q1, e))),
-        ):
-            want = jacobian(f, space.nv, 0.01)
-            np.testing.assert_allclose(exact, want, rtol=1e-9, atol=1e-9 * np.abs(want).max())
+    for exact, f in (
+        (l0, lambda e: space.local(space.retract(q0, e), q1)),
+        (l1, lambda e: space.local(q0, space.retract(q1, e))),
+        (j0, lambda e: joined(space.retract(q0, e), q1)),
+        (j1, lambda e: joined(q0, space.retract(q1, e))),
+    ):
+        want = jacobian(f, space.nv, 0.01)
+        np.testing.assert_allclose(exact, want, rtol=1e-9, atol=1e-9 * np.abs(want).max())
 
 
 @pytest.mark.parametrize("name", SPACES)
@@ -412,7 +412,7 @@ def test_derivatives_at_zero(name):
         first = ca.densify(ca.jacobian(value, about))
         second = ca.densify(ca.jacobian(ca.vec(first), about))
         f = ca.Function("f", [q, q1, d], [value, first, second])
-        for start in (space.origin, off_the_seam(space, rng), off_the_seam(space, rng)):
+        for start in (space.origin, off_the_seam(space, rng)):
 
             def at(e, k):
                 arguments = (

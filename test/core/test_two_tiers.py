@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from cases import SYSTEMS, random_point
+from cases import FITTING, SYSTEMS, random_point
 from tiers import needs_compiler, with_compiler
 
 from nh_control.discrete.results import StepFailed
@@ -14,8 +14,8 @@ pytestmark = needs_compiler()
 DEFAULT = {("pendulum", "midpoint"), ("sleigh", "nonholonomic_midpoint"), ("disk", "itoh_abe")}
 CASES = [
     pytest.param(system, method, marks=() if (system, method) in DEFAULT else pytest.mark.slow)
-    for system, make in SYSTEMS.items()
-    for method in INTEGRATORS.fitting(make())
+    for system, methods in FITTING.items()
+    for method in methods
 ]
 
 

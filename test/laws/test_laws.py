@@ -14,27 +14,25 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from law_cases import ROOMS, BuiltIn, UrdfRobot, case_of
+from law_cases import ROOMS, UrdfRobot, case_of
 from laws import DERIVATIVES, LAWS, Case, Subject
 from random_robots import Robot, robots
 from random_systems import Draw, draws
 
 import nh_control as nh
-from nh_control import scenarios
 from nh_control.discrete.method import Method
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators import INTEGRATORS, Integrator
-from nh_control.loop.wire_format import MessageStates
 
 DERIVED = ("midpoint", "nonholonomic_midpoint", "gni_implicit", "spark_2", "cf4")
 """One method of every kind, whose derivatives are tested at once: those of others take long to
 make."""
 SAMPLE = {
-    "trees": (0, 1, 2),
-    "loops": (0, 1),
+    "trees": (0, 1),
+    "loops": (1,),
     "wheels": (12,),
     "contacts": (0, 3),
-    "robots": (0, 1, 2),
+    "robots": (1, 2),
 }
 SYSTEMS = ("midpoint", "nonholonomic_midpoint", "rdp_cay", "gni", "mean_value", "rk4")
 
@@ -126,7 +124,7 @@ def require_all(case: Case) -> None:
             law.holds(case)
 
 
-# --- robots and messages -------------------------------------------------------------------------
+# --- robots --------------------------------------------------------------------------------------
 
 
 def dynamics(subject: UrdfRobot, scalars: list[str], rates: list[str]):
@@ -152,7 +150,7 @@ def irregular_texts_describe_the_same_robot(robot: Robot) -> None:
     assert masses == pytest.approx(sum(robot.masses.values()), rel=1e-14)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_irregular_texts_describe_the_same_robot(seed):
     irregular_texts_describe_the_same_robot(Robot.random(np.random.default_rng(100 + seed), 5))
 
@@ -160,7 +158,7 @@ def test_irregular_texts_describe_the_same_robot(seed):
 UNREAD = {"infinite limits", "line breaks in numbers"}
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_random_robots_have_the_dynamics_of_pinocchio(seed, tmp_path):
     pytest.importorskip("pinocchio", reason="needs the package pin, see the extra urdf-test")
     from pinocchio_reference import Reference
@@ -177,28 +175,6 @@ def test_random_robots_have_the_dynamics_of_pinocchio(seed, tmp_path):
     model = nh.multibody.Robot(subject.model)
     for found, expected in ((model.mass_matrix(q), mass), (model.gravity(q), gravity)):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
-
-
-SHOWN = [name for name in scenarios.names() if name != "urdf"]
-
-
-@pytest.mark.parametrize("name", SHOWN)
-def test_messages_of_every_scenario_contain_the_state(name):
-    """At a random state near the reference's first one."""
-    scenario, rng = scenarios.get(name), np.random.default_rng(3)
-    model = scenario.model()
-    q, v = BuiltIn.phase(subject_of(model.system), rng)
-    x = model.measured_state(q, v)
-    states = MessageStates(scenario, model, model, scenario.parameters, x)
-    q1, v1 = states.carried(x)
-    np.testing.assert_allclose(q1, q, rtol=0, atol=1e-13 * np.abs(q).max(initial=1.0))
-    np.testing.assert_allclose(v1, model.velocity(x), rtol=0, atol=1e-12 * np.abs(v).max())
-
-
-def subject_of(system) -> Subject:
-    subject = Subject()
-    subject.system = system
-    return subject
 
 
 # --- what a new method and a new system get by being registered ----------------------------------

@@ -208,10 +208,10 @@ def test_large_fields_are_called_with_the_same_result(method, monkeypatch):
 
 
 def test_other_threads_run_meanwhile(monkeypatch):
-    monkeypatch.setattr("nh_control.integrators.adaptive_run.BATCH_SIZE", 400_000)
+    monkeypatch.setattr("nh_control.integrators.adaptive_run.BATCH_SIZE", 80_000)
     one = integrator("rkmk54")
     one.solve((0, 0.1), start())
-    assert threads.gives_way(lambda: one.solve((0, 300.0), start(), rtol=1e-9, max_step=1e-3))
+    assert threads.gives_way(lambda: one.solve((0, 60.0), start(), rtol=1e-9, max_step=1e-3))
 
 
 def test_a_tableau_of_the_user():

@@ -302,8 +302,8 @@ def test_a_state_is_kept_and_restored_with_its_step_and_its_reference(scripted):
 
 
 PAYLOAD = scenarios.get("quadrotor_payload")
-LOST, LAST_STEP = 100, 400
-"""The step after which nothing answers, and the last one (4 s)."""
+LOST, LAST_STEP = 100, 300
+"""The step after which nothing answers, and the last one (3 s)."""
 
 
 @pytest.fixture(scope="module")
@@ -311,15 +311,24 @@ def model():
     return PAYLOAD.model()
 
 
-def flown(model, fallback, faults=()):
+@pytest.fixture(scope="module")
+def line(model):
+    return PAYLOAD.reference(model, "line")
+
+
+@pytest.fixture(scope="module")
+def backup(model, line):
+    return BackupTracker(PAYLOAD, model, line)
+
+
+def flown(model, backup, fallback, faults=()):
     """The payload's largest distance from its reference after the tracker was lost, in m."""
-    reference = PAYLOAD.reference(model, "line")
-    tracker = PAYLOAD.tracker(model, reference)
+    tracker = backup.prepare()
     options = PlantOptions(parameters={"payload_mass": 0.5})
-    start = PAYLOAD.perturb(model, reference.states[0], PayloadPerturbation(position=0.1))
-    dsys = PAYLOAD.plant(model, options)
+    start = tracker.reference.states[0]
+    start = PAYLOAD.perturb(model, start, PayloadPerturbation(position=0.1))
+    dsys, far = PAYLOAD.plant(model, options), 0.0
     plant = SimulatedPlant(dsys, start, faults=PlantFaults(model, tuple(map(fault.parse, faults))))
-    backup, far = BackupTracker(PAYLOAD, model, reference), 0.0
     for k in range(LAST_STEP):
         if k < LOST:
             u = tracker.command(k, plant.state).u
@@ -332,16 +341,16 @@ def flown(model, fallback, faults=()):
     return far
 
 
-def test_it_keeps_a_payload_in_the_air_which_falls_under_the_last_command(model):
+def test_it_keeps_a_payload_in_the_air_which_falls_under_the_last_command(model, backup):
     """Noise of the sensors reaches it, and measurements that are lost are answered by the last."""
-    clean = flown(model, "tracker")
-    assert clean < 0.1 and flown(model, "hold") > 1.0
-    noisy = flown(model, "tracker", ("noise=0.002,seed=1", "dropout=0.2"))
+    clean = flown(model, backup, "tracker")
+    assert clean < 0.1 and flown(model, backup, "hold") > 1.0
+    noisy = flown(model, backup, "tracker", ("noise=0.002,seed=1", "dropout=0.2"))
     assert noisy < 0.2 and noisy != clean
 
 
-def test_it_follows_another_reference_from_the_next_start_on(model):
-    hover, line = (PAYLOAD.reference(model, name) for name in ("hover", "line"))
+def test_it_follows_another_reference_from_the_next_start_on(model, line):
+    hover = PAYLOAD.reference(model, "hover")
     backup = BackupTracker(PAYLOAD, model, hover)
     first = backup.prepare()
     assert first is backup.prepare() and first.reference is hover

@@ -3,6 +3,7 @@ motion; against Pinocchio in test_urdf_pinocchio.
 """
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -48,9 +49,14 @@ def state(model, seed=0):
     return q, rng.normal(size=space.nw), rng.normal(size=space.nw)
 
 
-@pytest.fixture(scope="module")
+@cache
+def robot_on(base):
+    return nh.Robot(arm(base))
+
+
+@pytest.fixture
 def robot():
-    return nh.Robot(arm())
+    return robot_on("fixed")
 
 
 def test_names_are_those_of_joints_and_frames(robot):
@@ -61,7 +67,7 @@ def test_names_are_those_of_joints_and_frames(robot):
 
 @pytest.mark.parametrize("base", ["fixed", "floating"])
 def test_a_jacobian_is_the_derivative_of_the_pose(base):
-    robot = nh.Robot(arm(base))
+    robot = robot_on(base)
     space = robot.model.space
     q, v, _ = state(robot.model)
     ends = [robot.frame_pose(space.retract(q, s * 1e-6 * v), "tool") for s in (1, -1)]
@@ -101,7 +107,7 @@ def test_inverse_dynamics_of_a_flying_robot_are_those_of_its_equations_of_motion
 
 @pytest.mark.parametrize("base", ["fixed", "floating"])
 def test_forward_dynamics_undo_inverse_dynamics(base):
-    robot = nh.Robot(arm(base))
+    robot = robot_on(base)
     states = [state(robot.model, seed) for seed in (0, 1)]
     q, v, a = (np.array(column) for column in zip(*states))
     forces = robot.inverse_dynamics(q, v, a)
@@ -123,7 +129,7 @@ def test_coriolis_forces_change_the_kinetic_energy_by_no_more_than_its_rate(robo
 @pytest.mark.parametrize("base", ["fixed", "floating"])
 def test_the_center_of_mass_carries_the_weight(base):
     """Its Jacobian is the derivative of its place, and m g J is what gravity asks for."""
-    robot = nh.Robot(arm(base))
+    robot = robot_on(base)
     q, v, _ = state(robot.model)
     moving = robot.model.bodies[base == "fixed" :]
     places = np.array([robot.model.point(q, mb.Point(b.frame, b.center)) for b in moving])

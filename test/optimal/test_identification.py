@@ -144,7 +144,7 @@ def test_the_jacobian_gives_the_gradient_of_the_squares_with_the_states_eliminat
 
 
 def test_a_parameter_without_effect_keeps_its_value_with_a_warning(model):
-    data = motion(model, np.random.default_rng(2), 1e-3)
+    data = motion(model, np.random.default_rng(2), 1e-3, n=40)
     pieces = segments(*data)
     found = identify(model, ("m_cart", "force_limit"), pieces)
     assert (found.names, found.undetermined) == (("m_cart",), ("force_limit",))

@@ -61,12 +61,12 @@ def test_the_energy_by_hand_is_that_of_the_system():
     assert dsys.energy(x) == pytest.approx(3.06, rel=1e-14)
 
 
-def test_the_gearbox_to_a_tenth_of_the_time():
-    run = gearbox.long_run(5000.0)
-    assert 4900 < run.times[-1] <= 5000
+def test_the_gearbox_at_the_beginning():
+    run = gearbox.long_run(1500.0)
+    assert 1400 < run.times[-1] <= 1500
     numbers = run.numbers()
     energy, constraint = (numbers["largest_relative_energy_error"], numbers["largest_constraint"])
-    assert 0.1 < energy["SI-DLA"] < 0.2  # of twenty random starts eight grow; this one
+    assert 0.03 < energy["SI-DLA"] < 0.04  # of twenty random starts eight grow; this one
     assert np.all(np.diff(run.energy["SI-DLA"][:: len(run.times) // 5]) > 0)
     assert max(energy["Gonzalez-R"], energy["Gonzalez-F"]) < 5e-13
     assert max(constraint["Gonzalez-R"], constraint["SI-DLA"]) < 1e-14

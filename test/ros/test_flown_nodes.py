@@ -104,6 +104,14 @@ def flights(firmware, monkeypatch):
                 one.plant.close()
 
 
+def wait_for_sleep(pid, timeout_s=60.0):
+    """Until a process waits for input, having answered all that it got."""
+    deadline, stat = time.monotonic() + timeout_s, Path(f"/proc/{pid}/stat")
+    while stat.read_text().rpartition(")")[2].split()[0] != "S":
+        assert time.monotonic() < deadline
+        time.sleep(1e-3)
+
+
 def test_a_plant_under_firmware_has_the_same_topics_and_motors(flights):
     flight = flights().fly(30, [9.81, 1.0, 0.0, 0.0])
     states = flight.node.sent("multi_dof_joint_states")
@@ -140,7 +148,7 @@ def test_late_answers_are_lost_samples_and_the_flight_goes_on(flights, monkeypat
     assert flight.plant.motors.max() == 0
     os.kill(flight.autopilot.pid, signal.SIGCONT)
     monkeypatch.setattr(betaflight, "WAIT_S", 0.5)
-    time.sleep(0.2)  # all late answers come
+    wait_for_sleep(flight.autopilot.pid)  # all late answers have come
     flight.fly(10)
     level, text, values = flight.report()
     link = flight.autopilot.link

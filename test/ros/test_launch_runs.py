@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from ament_index_python import get_packages_with_prefixes
+from command import wait_for_clock
 
 ROOT = Path(__file__).parents[2]
 RUN = """
@@ -57,7 +58,7 @@ class Launch:
     """A running launch file in a group of processes."""
 
     def __init__(self, domain, folder, *arguments, name="snakeboard", before=""):
-        self.log = folder / "launch.log"
+        self.log, self.domain = folder / "launch.log", domain
         environment = {
             **os.environ,
             "ROS_DOMAIN_ID": str(domain),
@@ -187,7 +188,7 @@ def test_a_plant_that_cannot_go_on_ends_the_launch_with_an_exit_code(launch, tmp
 def test_a_killed_tracker_comes_back_and_the_snakeboard_survives_in_the_meantime(launch):
     run = launch("headless:=true", "duration_s:=12.0")
     run.wait_for("[tracker]: model")
-    time.sleep(2.0)
+    wait_for_clock(2.0, run.domain)
     os.kill(run.node("tracker"), signal.SIGKILL)
     run.wait_for("[tracker]: model", 2)
     assert run.wait() != 0, run.text

@@ -7,7 +7,6 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.integrators import nonholonomic_midpoint
 from nh_control.runs.experiment import Experiment
 from nh_control.scenarios import PlantOptions, disturbance
 from nh_control.scenarios.bicycle import (
@@ -31,7 +30,9 @@ def riderless(x: np.ndarray, seconds: float) -> Trajectory:
     return MODEL.simulate(x, np.zeros((round(seconds / MODEL.h), MODEL.nu)))
 
 
-@pytest.mark.parametrize(("lean", "peak"), [(0.02, 2e-7), (0.2, 2e-5)])
+@pytest.mark.parametrize(
+    ("lean", "peak"), [pytest.param(0.02, 2e-7, marks=pytest.mark.slow), (0.2, 2e-5)]
+)
 def test_energy_stays_over_100_s_without_torques(lean, peak):
     """While weave swings it varies by terms of the order of h^2, and returns."""
     energies = riderless(Rolling(MODEL)(contact_v_forward=SPEED, lean=lean), 100.0).energies
@@ -39,11 +40,12 @@ def test_energy_stays_over_100_s_without_torques(lean, peak):
     assert abs(energies[-1] / energies[0] - 1) < peak / 10
 
 
-@pytest.mark.parametrize("h", [0.02, 0.01])
-@pytest.mark.parametrize(("radius", "speed"), [(RADIUS, SPEED), (-8.0, SPEED), (15.0, 7.0)])
+@pytest.mark.parametrize(
+    ("h", "radius", "speed"), [(0.02, RADIUS, SPEED), (0.02, -8.0, SPEED), (0.01, 15.0, 7.0)]
+)
 def test_a_steady_turn_stays_one_without_a_torque_on_the_wheel(h, radius, speed):
     """Lean, steering and the circle of the rear contact, once around."""
-    model = BICYCLE.model(step_s=h)
+    model = MODEL.with_step(h)
     x, u = steady_turn(model, speed, radius)
     v = model.velocity(x)
     assert v[1] / v[0] == pytest.approx(radius) and v[1] == pytest.approx(speed, rel=1e-4)
@@ -99,6 +101,7 @@ def test_feedback_catches_a_lean_of_which_it_would_fall(lean):
     assert np.abs(falling[:, [LEAN, STEER]]).max() > FALLEN
 
 
+@pytest.mark.slow
 def test_a_push_at_the_saddle_is_ridden_out():
     push = PlantOptions(
         disturbances=(disturbance.parse("saddle:gust:0,150,0,start=1,duration=0.2"),)
@@ -113,7 +116,7 @@ def test_a_push_at_the_saddle_is_ridden_out():
 @pytest.mark.parametrize("heading", [0.0, np.arccos(-0.25), np.pi / 2, 3.0])
 def test_derivatives_of_riding_straight_on_do_not_depend_on_the_heading(heading):
     """Of two states that differ by round-off both are in the same basis."""
-    model = nonholonomic_midpoint(MODEL.system, 0.01)
+    model = MODEL.with_step(0.01)
     x = Rolling(model)(contact_v_forward=6.0, contact_theta=heading)
     modes = np.linalg.eigvals(model.linearize(x, np.zeros(2)).A)
     rates = np.log(modes[np.abs(modes) > 1e-6] + 0j) / model.h

@@ -120,22 +120,18 @@ def test_a_joint_that_is_left_out_is_named_by_the_command(tmp_path, capsys):
         assert "lack the coordinates ['upper']" in capsys.readouterr().err
 
 
-MOVABLE = [name for name in BUILT_IN if name != "marionette"]
-"""Without strings that would have to be made taut."""
-
-
-@pytest.mark.parametrize("name", [*MOVABLE, *map(str, FILES.values())])
+@pytest.mark.parametrize("name", [*BUILT_IN, *map(str, FILES.values())])
 def test_the_state_that_messages_carry_is_that_of_the_scenario(name):
     made, rng = scenarios.get(name), np.random.default_rng(0)
     model = made.model()
     space = model.system.space
     q = space.retract(model.system.nominal_configuration, 0.3 * rng.normal(size=space.nv))
-    if model.system.n_holonomic_constraints:
+    if model.system.n_holonomic_constraints and name != "marionette":  # its strings may be slack
         q = satisfy_constraints(model.system, q)
     d = np.asarray(ca.DM(space.frame(ca.SX(q)))) @ rng.normal(size=space.nv)
-    v = model.velocity(model.state(q, d))
+    x = model.measured_state(q, d)
     states = MessageStates(made, model, model, made.parameters)
-    for read, written in zip(states.carried(model.measured_state(q, v)), (q, v)):
+    for read, written in zip(states.carried(x), (q, model.velocity(x))):
         np.testing.assert_allclose(read, written, atol=1e-12)
 
 
