@@ -21,21 +21,22 @@ def _home(line: str) -> tuple[str, str]:
     """Return the name that a line `from nh_control.MODULE import ATTRIBUTE as NAME` declares, and
     its home, which is `MODULE` or, if the names differ, `MODULE:ATTRIBUTE`.
     """
-    _, module, _, attribute, _, name, *_ = line.split()
+    _, module, _, attribute, _, name, *_ = line.rstrip(",").split()
     home = module.removeprefix(f"{__name__}.")
     return name, home if name == attribute else f"{home}:{attribute}"
 
 
 def _homes_of(file: str) -> dict[str, str]:
     """Return the homes of all names that a file declares for type checkers in lines of this
-    form.
+    form. Long lines may be wrapped in parentheses.
     """
-    with open(file, encoding="utf-8") as lines:
-        return dict(
-            _home(line)
-            for line in lines
-            if line.lstrip().startswith(f"from {__name__}") and " as " in line
-        )
+    with open(file, encoding="utf-8") as source:
+        lines = source.read().replace("import (\n", "import ").splitlines()
+    return dict(
+        _home(line)
+        for line in lines
+        if line.lstrip().startswith(f"from {__name__}") and " as " in line
+    )
 
 
 def _listed() -> tuple[dict[str, dict[str, str]], tuple[str, ...]]:

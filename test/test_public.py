@@ -148,3 +148,13 @@ def test_the_name_of_a_system_and_of_its_file_means_the_system():
     code += "from nh_control.systems import car; print(callable(car), callable(rotors))"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.split() == ["True", "False"]
+
+
+def test_every_system_of_a_file_is_a_name_of_the_package():
+    """Also those whose declarations for type checkers are wrapped."""
+    for file in (PACKAGE / "systems").glob("*.py"):
+        text = file.read_text()
+        if f"\ndef {file.stem}(" in text and file.stem in nh.systems.__all__:
+            parameters = re.findall(rf"^def {file.stem}\(\s*parameters: (\w+)", text, re.M)
+            assert {*parameters} <= {*nh.systems.__all__}
+    assert callable(nh.systems.chaplygin_sleigh_contact)

@@ -32,7 +32,7 @@ def import_without_docstrings() -> None:
     """
     from matplotlib import artist
 
-    artist.kwdoc = lambda of: ""
+    artist.kwdoc = lambda artist: ""
 
 
 def __getattr__(name: str) -> Any:

@@ -422,7 +422,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_no_results(tmp_path, monkeypatch
         file.write(b"PK")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(np, "savez_compressed", full)
+    monkeypatch.setattr(np, "savez", full)
     out = tmp_path / "run"
     wanted = ["simulate", "cart_pole", "--duration", "0.1", "--no-plots", "--output", str(out)]
     assert main(wanted) == 1
