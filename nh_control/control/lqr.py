@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isclose
 from typing import TypeAlias
 
 import numpy as np
@@ -72,7 +73,7 @@ def linearize_along(
     if (
         trajectory.states.shape[1] != dsys.nx
         or trajectory.inputs.shape[1] != dsys.nu
-        or not np.isclose(trajectory.h, dsys.h, rtol=1e-12)
+        or not isclose(trajectory.h, dsys.h, rel_tol=1e-12, abs_tol=1e-8)
     ):
         raise ValueError(
             f"{dsys}: trajectory {trajectory.name!r} has {trajectory.states.shape[1]} states, "
@@ -92,6 +93,8 @@ def _require_feasible(
     by more than `gap`.
     """
     following = trajectory.states[1:]
+    if np.array_equal(x1, following):
+        return
     others = np.flatnonzero((x1 != following).any(axis=1))
     misses = np.abs(dsys.local(x1[others], following[others])).max(axis=1, initial=0.0)
     if (far := misses > gap).any():
