@@ -217,7 +217,7 @@ def scale(A: np.ndarray, B: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, 
 
     Each input is scaled so that its largest column has the norm of F, or 1 if `F = 0`.
     """
-    F, G = (A - np.eye(len(A))) * sizes / sizes[:, None], B.reshape(len(B), B.shape[1], -1)
+    F, G = (A - np.eye(len(A))) * sizes / sizes[:, None], np.atleast_3d(B)
     G, norm = G / sizes[:, None, None], float(np.linalg.norm(F, 2)) or 1.0
     lengths = np.linalg.norm(G, axis=0).max(axis=-1, initial=0.0)
     G *= (norm / np.where(lengths > 0, lengths, 1.0))[:, None]

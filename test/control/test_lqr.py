@@ -50,6 +50,17 @@ def test_infinite_horizon_is_a_fixed_point_of_the_finite_horizon(upright):
     assert np.abs(stationary.poles).max() < 1 < np.abs(np.linalg.eigvals(lin.A)).max()
 
 
+def test_without_a_weight_of_the_state_unstable_poles_are_mirrored(upright):
+    dsys, x, u = upright
+    nothing, R = np.zeros((2, 2)), np.eye(1)
+    poles = lqr.infinite_horizon(dsys, x, u, nothing, R).poles
+    open_loop = np.abs(np.linalg.eigvals(dsys.linearize(x, u).A))
+    mirrored = np.minimum(open_loop, 1 / open_loop)
+    np.testing.assert_allclose(np.abs(poles), mirrored, rtol=1e-6)
+    with pytest.raises(lqr.NotDetectable, match="the weight Q is zero for modes"):
+        lqr.infinite_horizon(dsys, [0.0, 0.0], u, nothing, R)
+
+
 def test_finite_horizon_minimizes_the_cost_of_the_linear_problem(board):
     """The gains' cost is x0^T P0 x0, and no change of an input makes it less, to first order."""
     reference = SNAKEBOARD.reference(board, "forward")

@@ -12,6 +12,7 @@ from optimal_cases import springs_system
 from refusals import refusal
 
 import nh_control as nh
+from nh_control.control.optimal.transcription import Transcription
 from nh_control.runs.simulation import closed_loop
 from nh_control.systems import cart_pole, pendulum
 
@@ -110,6 +111,15 @@ def test_solvers_are_used_again():
     assert mpc._idle == [solver]
     del mpc
     assert tracker()._idle == [solver]
+
+
+def test_a_solver_whose_functions_were_compiled_meanwhile_is_replaced(monkeypatch):
+    mpc = tracker()
+    (before,) = mpc._idle
+    monkeypatch.setattr(Transcription, "is_current", False)
+    with mpc.solver() as after:
+        assert after is not before
+        np.testing.assert_array_equal(*(s.array("least_weight") for s in (before, after)))
 
 
 def test_late_solves_use_the_last_plan_with_its_gain_and_then_lqr():

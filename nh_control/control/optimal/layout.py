@@ -106,6 +106,7 @@ ARRAYS = {
     "pi": "(N, n_dx) costates",
     "nu": "(n_end) multipliers at the end",
     "ab": "(N, n_dx, n_y) [A B]",
+    "dz": "(N, nz, n_columns) derivatives of the unknowns",
     "gap": "(N, n_dx) local(x_{k+1}, f(x_k, u_k)) + drift",
     "drift": "(n_dx) displacement of every step beyond the model's",
     "drift_next": "(n_dx) its estimate when the state arrives",

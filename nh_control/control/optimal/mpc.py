@@ -221,8 +221,9 @@ class MpcTracker:
             self._idle.append(solver)
 
     def _take_solver(self) -> Transcription:
-        if self._idle:
-            return self._idle.pop()
+        # a solver is replaced if its functions have been compiled in the meantime
+        if self._idle and (solver := self._idle.pop()).is_current:
+            return solver
         solver = solvers.take(self._problem)
         solver.array("least_weight")[:] = self._least
         return solver

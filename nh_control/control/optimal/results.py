@@ -93,7 +93,7 @@ def _worst(native: Transcription) -> str:
         e = np.abs(native.array("e"))
         text = f"the end condition is violated at node {problem.steps}"
         violations.append((float(e.max()), text))
-    if s.size:
+    if (s > 0).any():  # otherwise no inequality holds anywhere
         outside = np.where(s > 0, -native.array("c"), -np.inf)
         k, i = divmod(int(outside.argmax()), s.shape[1])
         text = f"{problem.names[i]!r} is violated at node {k}"

@@ -295,6 +295,7 @@ def _computed_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
     step = nodes * ny + steps * ndx
     return {
         "ab": (steps, ndx, ny),
+        "dz": (steps, d.method.nz, problem.structure.sizes["n_columns"]),
         "g": (steps, ny),
         "h": (steps, ny, ny),
         "g_end": (ndx,),

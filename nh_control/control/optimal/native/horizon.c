@@ -16,16 +16,16 @@ void ocp_inequalities(const struct horizon *o, const struct worker *worker, long
     for (int i = 0; i < N_ROWS; ++i) c[2 * N_U + i] += o->offset[i];
 }
 
-/* x, u, and the unknowns of the present trajectory as a guess, into the arrays; the parameters
- * among the constants to their places. */
-static void load(const struct horizon *o, const struct worker *worker, long k, const double *x,
-                 const double *u)
+/* x, u, and unknowns z as a guess, into the arrays; the parameters among the constants to their
+ * places. */
+static void load(const struct horizon *o, const struct worker *worker, const double *x,
+                 const double *u, const double *z)
 {
     double *const *a = worker->arrays;
     memcpy(a[X], x, sizeof(double) * N_STEP_X);
     for (int i = 0; i < N_PARAMETERS; ++i) a[P][(int)o->places[i]] = x[N_STEP_X + i];
     memcpy(a[U], u, sizeof(double) * N_U);
-    memcpy(a[Z], o->z + o->nz * k, sizeof(double) * o->nz);
+    memcpy(a[Z], z, sizeof(double) * o->nz);
     *a[WARM] = 1.0;
 }
 
@@ -36,11 +36,11 @@ void ocp_read_end(const struct horizon *o, const struct worker *worker, const do
     memcpy(y + N_STEP_X, x + N_STEP_X, sizeof(double) * (N_X - N_STEP_X));
 }
 
-/* Step k from the unknowns of the present trajectory, which are near. */
-int ocp_solve_step(const struct horizon *o, const struct worker *worker, long k, const double *x,
-                   const double *u)
+/* The step from x under u, from unknowns z that are near. */
+int ocp_solve_step(const struct horizon *o, const struct worker *worker, const double *x,
+                   const double *u, const double *z)
 {
-    load(o, worker, k, x, u);
+    load(o, worker, x, u, z);
     const int failed = o->step(worker->arrays);
     *worker->arrays[WARM] = 0.0;
     return failed;
@@ -59,20 +59,21 @@ int ocp_find_unknowns(const struct horizon *o, long k)
 {
     const struct worker *worker = o->workers;
     const double *x = o->x + N_X * k;
-    load(o, worker, k, x, o->u + N_U * k);
+    load(o, worker, x, o->u + N_U * k, o->z + o->nz * k);
     *worker->arrays[WARM] = 0.0;
     if (o->step(worker->arrays)) return 1;
     store(o, worker, x, o->z + o->nz * k, o->y + N_X * k);
     return 0;
 }
 
-/* Unknowns and end of step k. */
+/* Unknowns and end of step k, from unknowns that are near. */
 int ocp_take_step(const struct horizon *o, const struct worker *worker, const struct steps *s,
                   long k)
 {
     const double *x = s->x + N_X * k;
-    if (ocp_solve_step(o, worker, k, x, s->u + N_U * k)) return 1;
-    store(o, worker, x, s->z + o->nz * k, s->y + N_X * k);
+    double *z = s->z + o->nz * k;
+    if (ocp_solve_step(o, worker, x, s->u + N_U * k, z)) return 1;
+    store(o, worker, x, z, s->y + N_X * k);
     return 0;
 }
 
@@ -139,6 +140,19 @@ static int column(const struct horizon *o, int j)
     return j - N_STEP_DX < N_PARAMETERS ? N_STEP_DX + N_U + (int)o->places[j - N_STEP_DX] : -1;
 }
 
+/* The unknowns at the part `length` of Newton's step, to first order. */
+void ocp_predict(const struct horizon *o, double length, double *z)
+{
+    memcpy(z, o->z, sizeof(double) * o->nz * o->steps);
+    for (long k = 0; k < o->steps; ++k)
+        for (int j = 0; j < N_Y; ++j) {
+            const double d = length * (j < N_DX ? o->dx[N_DX * k + j] : o->du[N_U * k + j - N_DX]);
+            const int c = column(o, j);
+            for (long i = o->nz * k; i < o->nz * (k + 1) && c >= 0; ++i)
+                z[i] += o->dz[N_COLUMNS * i + c] * d;
+        }
+}
+
 /* First derivatives by the step's variables as those by (dx, du); constants stay. */
 static void scatter(const struct horizon *o, const double *from, double *to)
 {
@@ -174,7 +188,7 @@ static int differentiate(const struct horizon *o, const struct worker *worker, l
 {
     double *const *a = worker->arrays;
     const int curved = o->curved && o->hessian;
-    load(o, worker, k, o->x + N_X * k, o->u + N_U * k);
+    load(o, worker, o->x + N_X * k, o->u + N_U * k, o->z + o->nz * k);
     if (o->reuses) memcpy(a[X1], o->y + N_X * k, sizeof(double) * N_STEP_X);
     if (curved) {
         memcpy(a[LAM], o->pi + N_DX * k, sizeof(double) * N_STEP_DX);
@@ -185,6 +199,7 @@ static int differentiate(const struct horizon *o, const struct worker *worker, l
     *a[WARM] = 0.0;
     if (failed) return 1;
     memcpy(o->z + o->nz * k, a[Z], sizeof(double) * o->nz);
+    memcpy(o->dz + o->nz * N_COLUMNS * k, a[DZ], sizeof(double) * o->nz * N_COLUMNS);
     scatter(o, a[AB], o->ab + (long)N_DX * N_Y * k);
     if (curved) scatter_square(o, a[HESSIAN], o->bend + (long)N_Y * N_Y * k);
     return 0;

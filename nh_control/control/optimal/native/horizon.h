@@ -98,8 +98,9 @@ void ocp_inequalities(const struct horizon *o, const struct worker *worker, long
                       const double *x, const double *u, double *c);
 void ocp_read_end(const struct horizon *o, const struct worker *worker, const double *x,
                   double *y);
-int ocp_solve_step(const struct horizon *o, const struct worker *worker, long k, const double *x,
-                   const double *u);
+int ocp_solve_step(const struct horizon *o, const struct worker *worker, const double *x,
+                   const double *u, const double *z);
+void ocp_predict(const struct horizon *o, double length, double *z);
 int ocp_find_unknowns(const struct horizon *o, long k);
 int ocp_take_step(const struct horizon *o, const struct worker *worker, const struct steps *s,
                   long k);

@@ -83,6 +83,7 @@ struct horizon {
     double *pi; /* (N, n_dx) costates */
     double *nu; /* (n_end) multipliers at the end */
     double *ab; /* (N, n_dx, n_y) [A B] */
+    double *dz; /* (N, nz, n_columns) derivatives of the unknowns */
     double *gap; /* (N, n_dx) local(x_{k+1}, f(x_k, u_k)) + drift */
     double *drift; /* (n_dx) displacement of every step beyond the model's */
     double *drift_next; /* (n_dx) its estimate when the state arrives */

@@ -116,7 +116,7 @@ int nh_ocp_shift(struct horizon *o, int count)
         up(o->t, N_I, 0, n);
         up(o->lam, N_I, 0, n);
         const double *x = o->x + N_X * (n - 1), *u = o->u + N_U * (n - 1);
-        if (ocp_solve_step(o, worker, n - 1, x, u)) return STEP_FAILED;
+        if (ocp_solve_step(o, worker, x, u, o->z + o->nz * (n - 1))) return STEP_FAILED;
         ocp_read_end(o, worker, x, o->x + N_X * n);
     }
     return GOES_ON;

@@ -43,6 +43,7 @@ static int make_trial(struct horizon *o, double length, struct trial *t)
 {
     ocp_move(o, length, o->x_trial, o->u_trial);
     ocp_move_slacks(o, length, o->s_trial, o->t_trial);
+    ocp_predict(o, length, o->z_trial);
     const struct steps steps = {o->x_trial, o->u_trial, o->z_trial, o->y_trial};
     return ocp_at_all_steps(o, ocp_take_step, &steps) ||
            ocp_evaluate(o, o->x_trial, o->u_trial, o->y_trial, o->s_trial, o->t_trial,
