@@ -103,10 +103,11 @@ class PlantReport:
     ) -> Report:
         reported = [*(table.report() for table in self._tables), *reported]
         p50, p90, p99 = pacing.jitter_percentiles_s
+        energy = plant.energy
         values = {
             **begun.values,
-            "energy_J": plant.energy,
-            "energy_change_J": plant.energy - self._energy,
+            "energy_J": energy,
+            "energy_change_J": energy - self._energy,
             "constraint_residual": plant.constraint_residual,
             "jitter_mean_us": pacing.jitter_mean_s * 1e6,
             "jitter_p50_us": p50 * 1e6,

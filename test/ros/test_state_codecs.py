@@ -21,7 +21,7 @@ from nh_control import scenarios
 from nh_control.loop.reports import Refusal
 from nh_control.loop.wire_format import MessageStates
 from nh_control.ros.messages import conversions, state_reader
-from nh_control.ros.messages.cdr import deserialized
+from nh_control.ros.messages.cdr import Template, deserialized
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.ros.messages.state_codecs import codecs
 from nh_control.ros.messages.state_publisher import transform_broadcaster
@@ -89,15 +89,27 @@ def test_a_twist_is_in_the_axes_of_its_body_and_odometry_says_the_same():
 
 
 @pytest.mark.parametrize("velocities", [True, False])
-def test_fields_within_a_process_are_those_of_messages(velocities):
+def test_fields_within_a_process_and_of_bytes_are_those_of_messages(velocities):
     for codec in (*board(velocities), quads(velocities)):
         q, v = ([0.3, -1.0, 2.5, 0.7, 4.0], [1.0] * 5) if codec.names != BODIES.names else motion()
         codec.write(q, v)
-        read = [([0.0] * len(q), [0.0] * len(v)) for _ in range(2)]
-        moves = codec.read(codec.message, *read[0]), codec.read_fields(codec.shown(q, v), *read[1])
-        assert moves == (velocities, velocities)
-        np.testing.assert_array_equal(read[0][0], read[1][0])
-        np.testing.assert_array_equal(read[0][1], read[1][1])
+        read = [([0.0] * len(q), [0.0] * len(v)) for _ in range(3)]
+        moves = (
+            codec.read(codec.message, *read[0]),
+            codec.read_fields(codec.shown(q, v), *read[1]),
+            codec.read_fields(of_bytes(codec, codec.message), *read[2]),
+        )
+        assert moves == (velocities,) * 3
+        for other in read[1:]:
+            np.testing.assert_array_equal(read[0][0], other[0])
+            np.testing.assert_array_equal(read[0][1], other[1])
+
+
+def of_bytes(codec, message):
+    """The fields in a message's bytes, read with a template of their layout."""
+    template, data = Template(copy.deepcopy(message)), bytes(serialize_message(message))
+    assert template.fits(data)
+    return codec.numbered_fields(template.message, template.numbers(data))
 
 
 def test_without_velocities_they_are_unknown_and_marked():
@@ -186,6 +198,8 @@ def test_unusable_states_are_refused_and_change_nothing(codec, change, text):
     q, v = [1.0] * len(q), [2.0] * len(v)
     with pytest.raises(ConversionError, match=text):
         codec.read(message, q, v)
+    with pytest.raises(ConversionError, match=text):
+        codec.read_fields(of_bytes(codec, message), q, v)
     assert set(q) == {1.0} and set(v) == {2.0}
 
 

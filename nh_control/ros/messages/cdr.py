@@ -12,7 +12,7 @@ import struct
 from array import array
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any, TypeAlias
 
 from rclpy.impl.implementation_singleton import rclpy_implementation
@@ -83,6 +83,13 @@ class Template:
         for run, part in self._parts:
             run.format.pack_into(self._bytes, run.start, *numbers[part])
         return bytes(self._bytes)
+
+    def numbers(self, data: bytes) -> tuple[float, ...]:
+        """All numbers after the stamp, in the order of the fields, in bytes that fit this message,
+        which does not change.
+        """
+        runs = [run.format.unpack_from(data, run.start) for run, _ in self._parts]
+        return tuple(chain.from_iterable(runs))
 
     def write(self, numbers: Sequence[float]) -> None:
         """Write all `numbers` after the stamp into the message, in the order of the fields."""

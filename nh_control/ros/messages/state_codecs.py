@@ -120,6 +120,21 @@ class JointCodec:
         """The fields of a message. Raises ConversionError unless every joint has a position, and
         either all joints or none have a velocity.
         """
+        self._require_lengths(message)
+        return self._codec.message_fields(message)
+
+    def numbered_fields(
+        self, message: JointState, numbers: Sequence[float]
+    ) -> dict[str, JointFields]:
+        """The fields of a message like `message`, which has these `numbers` (see
+        `Template.numbers`). Raises ConversionError as `fields` does.
+        """
+        self._require_lengths(message)
+        n = len(message.name)
+        rates = numbers[n : 2 * n] if message.velocity else [math.nan] * n
+        return dict(zip(message.name, map(JointFields, numbers, rates)))
+
+    def _require_lengths(self, message: JointState) -> None:
         names, positions, velocities = (
             len(part) for part in (message.name, message.position, message.velocity)
         )
@@ -130,7 +145,6 @@ class JointCodec:
                 f"joint state with {names} names, {positions} positions, {velocities} velocities; "
                 "expected as many positions as names, and as many velocities or none",
             )
-        return self._codec.message_fields(message)
 
     def read(self, message: JointState, q: Numbers, v: Numbers) -> bool:
         """Read into q (nq) and v (nw) as the codec does. A velocity of NaN counts as missing,
@@ -225,6 +239,13 @@ class PlanarCodec(BodyCodec):
         """
         return self.read_fields(self._codec.message_fields(message), q, v)
 
+    def numbered_fields(
+        self, message: Odometry, numbers: Sequence[float]
+    ) -> dict[str, BodyFields]:
+        """The fields of a message like `message`, which has these `numbers`."""
+        twist = None if message.twist.covariance[0] == UNKNOWN else numbers[7:]
+        return {self.names[0]: _body(numbers[:7], twist)}
+
     def read_fields(self, fields: Mapping[str, BodyFields], q: Numbers, v: Numbers) -> bool:
         """Read fields as `read` does."""
         # only the heading and the position in the plane are used
@@ -280,6 +301,23 @@ class SpatialCodec(BodyCodec):
         Raises ConversionError for missing bodies, wrong lengths or frames, other values that are
         not finite, and orientations that are not unit quaternions.
         """
+        self._require_layout(message)
+        return self.read_fields(self._codec.message_fields(message), q, v)
+
+    def numbered_fields(
+        self, message: MultiDOFJointState, numbers: Sequence[float]
+    ) -> dict[str, BodyFields]:
+        """The fields of a message like `message`, which has these `numbers`. Raises
+        ConversionError for wrong lengths or frames.
+        """
+        self._require_layout(message)
+        n = len(message.joint_names)
+        poses = (numbers[7 * i : 7 * i + 7] for i in range(n))
+        starts = range(7 * n, 13 * n, 6)
+        twists = (numbers[i : i + 6] if message.twist else None for i in starts)
+        return dict(zip(message.joint_names, map(_body, poses, twists)))
+
+    def _require_layout(self, message: MultiDOFJointState) -> None:
         # a message may lack all twists, but not only some of them
         n, n_twists = len(message.transforms), len(message.twist)
         if n != len(message.joint_names) or n_twists not in (0, n):
@@ -296,7 +334,6 @@ class SpatialCodec(BodyCodec):
                 f"multi-dof joint state in the frame {message.header.frame_id[:60]!r}; expected "
                 f"{self.parent!r}",
             )
-        return self.read_fields(self._codec.message_fields(message), q, v)
 
     def read_fields(self, fields: Mapping[str, BodyFields], q: Numbers, v: Numbers) -> bool:
         """Read fields as `read` does."""
@@ -319,7 +356,8 @@ Codec: TypeAlias = JointCodec | PlanarCodec | SpatialCodec
 """A part of the state, in messages of `message_type` on `topic`. `outgoing` contains pairs of
 topics and templates of the messages, first that of `template`, then those of the `odometry`, which
 has the poses. `numbers` and `odometry_numbers` are the numbers in these messages for the fields
-from `shown`, without the stamp; `write` writes them into the messages.
+from `shown`, without the stamp; `write` writes them into the messages, and `numbered_fields` is
+the reverse of `numbers`.
 """
 
 
@@ -330,6 +368,13 @@ def _require(names: Sequence[str], fields: Mapping[str, object], what: str) -> N
         raise ConversionError(
             Refusal.NAMES, f"{what} without {missing}; it has {shortened(list(fields))}"
         )
+
+
+def _body(pose: Sequence[float], twist: Sequence[float] | None) -> BodyFields:
+    """The fields for the numbers of a pose and of a twist; an unknown twist is None."""
+    x, y, z, i, j, k, w = pose
+    linear, angular = (UNKNOWN_RATES, UNKNOWN_RATES) if twist is None else (twist[:3], twist[3:])
+    return BodyFields((x, y, z), (w, i, j, k), linear, angular)
 
 
 def _pose(body: BodyFields) -> tuple[float, ...]:

@@ -160,13 +160,11 @@ class StateReader:
         """
         whole = True
         for codec, template, part in zip(self._codecs, self._templates, self._messages):
-            # fields from this process, bytes that fit, or a message
-            if isinstance(part, dict):
-                moving = codec.read_fields(part, q, v)
-            else:
-                moving = codec.read(
-                    template.decode(part) if isinstance(part, bytes) else part, q, v
-                )
+            # bytes that fit, fields from this process, or a message
+            if isinstance(part, bytes):
+                part = codec.numbered_fields(template.message, template.numbers(part))
+            is_read = isinstance(part, dict)
+            moving = codec.read_fields(part, q, v) if is_read else codec.read(part, q, v)
             whole = whole and moving
         return whole
 

@@ -1,9 +1,8 @@
 """Wake-ups of a working thread, by other threads of Python and by the middleware.
 
-A wait set of rclpy takes 30 us for a wait, and several times as much when its code and data are no
-longer in the processor's caches, as in a plant that sleeps between its steps. Therefore a thread
-waits for a native wake-up instead, which the middleware posts when a message arrives. Only this
-file calls rcl.
+A wait set of rclpy takes about 20 us of processor time more for each wait than the wake-up of a
+thread itself, and it is filled again before each wait. Therefore a thread waits for a native
+wake-up instead, which the middleware posts when a message arrives. Only this file calls rcl.
 """
 
 from __future__ import annotations
