@@ -353,13 +353,7 @@ def test_a_file_of_parameters_wins_over_the_scenario_and_loses_against_arguments
 # --- any scenario --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] * (name == "jvrc1"))
-        for name in sorted(path.stem for path in EXAMPLES.glob("*.py"))
-    ],
-)
+@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
 def test_a_user_s_file_determines_the_arguments_of_its_launch(launched, name):
     robots = {"upkie": "upkie_description", "jvrc1": "jvrc_description"}
     package = {**robots, "ur5e_around_ball": "airo_models"}.get(name)

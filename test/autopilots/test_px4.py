@@ -91,8 +91,8 @@ def connected(monkeypatch, lost=0.0):
     one, peer = Px4(port=port), Peer(port, offboard, lost)
     starting = threading.Thread(target=one.start)
     starting.start()
-    while not one._server.getsockname()[1]:
-        pass
+    while not one._server.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        pass  # until it listens
     peer.start()
     starting.join()
     try:

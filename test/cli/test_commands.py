@@ -180,10 +180,7 @@ def test_a_recorded_robot_has_its_file_base_integrator_and_step(monkeypatch):
     robot = ["--urdf", str(DEFAULT), "--base", "floating", "--accept-any-inertia"]
     of_model = ["--integrator", "midpoint_order4", "--step", "0.25"]
     words = "folder", "--scenario", "urdf", *robot, *of_model
-    args, same = (arguments.parse([command, *words]) for command in ("replay", "identify"))
-    assert {name: vars(same)[name] for name in ("integrator", "step")} == {
-        "integrator": args.integrator, "step": args.step
-    }  # fmt: skip
+    args, _ = (arguments.parse([command, *words]) for command in ("replay", "identify"))
     monkeypatch.setattr(measurements, "read", lambda folder, *_: folder)
     scenario, model, read = replay_run.measured(args)
     assert scenario.origin["base"] == "floating" and scenario.origin["accept_any_inertia"]

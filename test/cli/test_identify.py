@@ -26,9 +26,10 @@ from nh_control.scenarios import PlantOptions, fault
 NOISE, STEPS = 1e-3, 200
 
 
-@pytest.fixture
-def noisy(tmp_path):
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory):
     """The folder of a run with noise of NOISE rad whose step 7 was lost, and measured angles."""
+    tmp_path = tmp_path_factory.mktemp("noisy")
     scenario = scenarios.get("pendulum_swing_up")
     options = PlantOptions(parameters={"m": 1.05}, faults=(fault.parse(f"noise={NOISE}"),))
     experiment = Experiment.make(scenario, options=options)

@@ -218,7 +218,7 @@ launcher._Node.__init__ = interrupted
 def test_ctrl_c_while_nodes_start_is_an_interruption_and_leaves_nothing(count, tmp_path):
     given = ("--no-plots", "--no-display", "--output", "out")
     before = INTERRUPTED.format(count=count)
-    done = nh_control("run", "pendulum_swing_up", *given, cwd=tmp_path, before=before)
+    done = nh_control("run", "cart_pole", *given, cwd=tmp_path, before=before)
     assert done.returncode == 130, done.stderr
     assert "error" not in done.stderr and "Traceback" not in done.stderr
     assert not alive(tmp_path)

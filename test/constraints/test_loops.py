@@ -150,11 +150,7 @@ def start(model, rates):
 @pytest.mark.parametrize(
     "mechanism, kernel",
     [
-        pytest.param(
-            *(name, kernel),
-            id=f"{name}-{'kernel' if kernel else 'generated'}",
-            marks=() if kernel or name not in LARGE else pytest.mark.slow,
-        )
+        pytest.param(name, kernel, marks=[pytest.mark.slow] * (name in LARGE and not kernel))
         for name in MECHANISMS
         for kernel in (True, False)
     ],

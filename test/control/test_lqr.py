@@ -136,6 +136,7 @@ def test_to_ss_is_the_control_library_s_model(upright):
     assert isinstance(ss, control.StateSpace) and ss.dt == dsys.h
     np.testing.assert_array_equal(ss.A, lin.A)
     np.testing.assert_array_equal(ss.B, lin.B)
+    np.testing.assert_array_equal(ss.C, np.eye(2))
     K, _, _ = control.dlqr(ss, np.eye(2), np.eye(1))
     np.testing.assert_allclose(
         K, lqr.infinite_horizon(dsys, x, u, np.eye(2), np.eye(1)).K, rtol=1e-9

@@ -43,18 +43,6 @@ def test_linearization_and_hessian_are_the_derivatives_of_the_step(system, metho
     assert np.abs(dsys.hessian(x, u, lam) - bend).max() <= 1e-6 * np.abs(bend).max()
 
 
-def test_linearization_unpacks_and_becomes_a_state_space():
-    dsys = discrete("snakeboard", "dla", H)
-    lin = dsys.linearize(*random_point(dsys, np.random.default_rng(7)))
-    a, b = lin
-    assert a is lin.A and b is lin.B
-    assert a.shape == (dsys.ndx, dsys.ndx) and b.shape == (dsys.ndx, dsys.nu)
-    model = lin.to_ss()
-    assert model.dt == H
-    for got, want in ((model.A, a), (model.B, b), (model.C, np.eye(dsys.ndx))):
-        assert np.array_equal(got, want)
-
-
 def heun(system, h):
     """Heun's method, whose second stage is at a point that follows from the first gradients."""
 

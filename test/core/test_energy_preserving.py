@@ -241,7 +241,10 @@ def test_energy_over_a_hundred_thousand_steps(make, method):
     assert np.abs(energies - energies[0]).max() <= limit * abs(energies[0])
 
 
-@pytest.mark.parametrize("method", ["gonzalez", "itoh_abe", "itoh_abe_symmetrized"])
+@pytest.mark.parametrize(
+    "method",
+    ["gonzalez", "itoh_abe", pytest.param("itoh_abe_symmetrized", marks=pytest.mark.slow)],
+)
 def test_quotients_of_large_energies_do_not_drown_in_round_off(method):
     """A car of 1200 kg whose steering moves little: H does not depend on how far it has gone and
     is quadratic in its momenta, so that nothing is divided by small changes.

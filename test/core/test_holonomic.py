@@ -99,7 +99,7 @@ def test_multipliers_carry_the_weight_and_the_centrifugal_force(constrained):
     )
     errors = []
     for h in (0.01, 0.005, 0.0025):
-        dsys = midpoint(rod(), h)
+        dsys = constrained.with_step(h)
         before, now, after = dsys.simulate(
             hanging(0.9, 1.5), np.zeros((round(0.3 / h) + 1, 1))
         ).states[-3:]

@@ -29,14 +29,14 @@ STEPS = {2: (10, 20, 40, 80), 4: (8, 12, 18, 26), 6: (5, 7, 9, 12)}
     [
         ("generic", "mean_value"),
         ("generic", "gonzalez_f"),
-        ("suslov", "gonzalez"),
         ("tied", "gonzalez"),
-        ("double_pendulum", "energy_collocation_6"),
         ("body", "variational_gauss_4"),
         ("bound", "spark_2"),
         *(
             pytest.param(*case, marks=pytest.mark.slow)
             for case in (
+                ("suslov", "gonzalez"),
+                ("double_pendulum", "energy_collocation_6"),
                 ("generic", "gonzalez_r"),
                 ("hung", "gonzalez"),
                 ("swinging", "gonzalez"),

@@ -155,10 +155,14 @@ def system(name: str) -> System:
     return SYSTEMS[name]()
 
 
-@cache
 def discrete(name: str, h: float, method: str = "midpoint") -> DiscreteSystem:
-    """A registered method on a system."""
-    return INTEGRATORS[method].make(system(name), h)
+    """A registered method on a system, made once for all steps."""
+    return _made(name, method).with_step(h)
+
+
+@cache
+def _made(name: str, method: str) -> DiscreteSystem:
+    return INTEGRATORS[method].make(system(name), 0.1)
 
 
 def inertia(parameters) -> np.ndarray:

@@ -66,10 +66,6 @@ class Late:
         ("snakeboard", 50, 400, "joins the run at t = 4.500 s", 0),
         ("snakeboard", 300, 740, "with the reference 3.23 s late from now on, because", 323),
         ("cart_pole", 100, 150, "with the reference 1.63 s late from now on, because", 163),
-        pytest.param(
-            *("quadrotor_payload", 100, 200, "joins the run at t = 3.000 s", 0),
-            marks=pytest.mark.slow,
-        ),
     ],
 )
 def test_a_run_is_joined_at_its_present_time_or_at_the_nearest_point_from_which_it_can_be(

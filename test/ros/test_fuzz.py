@@ -131,7 +131,7 @@ def test_no_command_harms_a_plant(fuzzed):
         stamps_s = [0.0, now, now, now + h / 3, now - 1.0, now + 1.0, time.time()]
         return right.command(round(1e9 * fuzzer.pick(stamps_s)))
 
-    sent = node.throw(fuzzer, 1500, commands)
+    sent = node.throw(fuzzer, 800, commands)
     sent += node.throw_pieces("joint_commands", right.command(0)["joint_commands"])
     report, counted = node.report(), node.report("rejected: ")
     assert sum(counted.values()) == report["commands_rejected"] > sent / 3
