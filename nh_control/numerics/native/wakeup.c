@@ -37,8 +37,9 @@ void nh_wakeup_post(const void *wakeup, size_t messages)
     (void)messages;
     pthread_mutex_lock(&w->mutex);
     w->posted = 1;
-    pthread_cond_signal(&w->changed);
     pthread_mutex_unlock(&w->mutex);
+    /* after the unlock, so that the woken thread does not wait for the mutex */
+    pthread_cond_signal(&w->changed);
 }
 
 /* Forget earlier posts. */
