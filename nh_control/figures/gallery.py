@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import current_process, get_context
 from pathlib import Path
 
 import numpy as np
@@ -123,7 +123,7 @@ def save_all(
     style: str = SCREEN,
 ) -> dict[str, str]:
     """Draw every figure in every format (png, svg, pdf) and save it in `folder`. Forked processes
-    draw figures at the same time, one on each core.
+    draw figures at the same time, one on each core, unless this is a worker of a pool.
 
     The style is "screen", "paper" (one column wide) or "paper-wide" (two columns wide). Returns
     {name: file} for the first format. `progress(name)` is called for each figure.
@@ -134,7 +134,8 @@ def save_all(
             save(partial(pages[name], result), folder / f"{name}.{kind}", style)
 
     pages = _pages(result)
-    count = min(processors(), len(pages))
+    # a daemonic process, such as a worker of a pool, must not have children
+    count = 1 if current_process().daemon else min(processors(), len(pages))
     shares = [[*pages][i::count] for i in range(count)]
     with _drawn_by_processes(save_page, shares[1:]):
         for name in pages:

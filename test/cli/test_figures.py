@@ -5,6 +5,7 @@ without, and bodies in space without one.
 import os
 from contextlib import nullcontext
 from dataclasses import replace
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -72,6 +73,18 @@ def test_processes_draw_the_figures_and_their_errors_are_raised_here(tmp_path, m
     with pytest.raises(ValueError, match="cannot draw energy") as failure:
         save_all(run, tmp_path)
     assert failure.traceback[-1].name == "fail" and not any(capfd.readouterr())
+
+
+def test_a_worker_of_a_pool_draws_all_figures_itself(tmp_path, monkeypatch):
+    run = run_of(SWING)
+    monkeypatch.setattr(gallery, "processors", lambda: 2)
+    monkeypatch.setattr(gallery, "save", lambda draw, file, style: file.touch())
+    worker = get_context("fork").Process(target=save_all, args=(run, tmp_path), daemon=True)
+    worker.start()
+    worker.join()
+    assert worker.exitcode == 0 and {*map(str, tmp_path.iterdir())} == {
+        *save_all(run, tmp_path).values()
+    }
 
 
 def test_pages_keep_groups_together_largest_motion_first(monkeypatch):

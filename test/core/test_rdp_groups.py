@@ -14,7 +14,7 @@ from nh_control import systems
 from nh_control.geometry.factors import split_space, with_retraction
 from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import SE2, Product, Rn
-from nh_control.integrators import INTEGRATORS, rdp
+from nh_control.integrators import INTEGRATORS, midpoint, nonholonomic_midpoint, rdp
 from nh_control.mechanics.reduced import ReducedEquations
 from nh_control.mechanics.reduction import Reduction
 from nh_control.mechanics.symmetry import Symmetry
@@ -63,6 +63,27 @@ def errors(name, counts, **options):
         off = dsys.system.space.local(q1, dsys.configuration(x)), dsys.velocity(x) - v1
         found.append(np.abs(np.concatenate(off)).max())
     return np.array(found)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name == "carriage" else pytest.param(name, marks=pytest.mark.slow)
+        for name in SYSTEMS
+    ],
+)
+def test_the_exponential_gives_the_midpoint_rule(name):
+    """The same step and derivatives, by multipliers eliminated at the middle; for systems of the
+    package, see test_nonholonomic_systems.
+    """
+    dsys = made(name)
+    rule = midpoint if name == "free_body" else nonholonomic_midpoint
+    other, (q, v, u) = rule(dsys.system, H), start(name)
+    x = dsys.state(q, v)
+    want = other.linearize(x, u)
+    np.testing.assert_allclose(dsys.step(x, u), want.x1, rtol=0, atol=1e-11)
+    for got, part in zip(dsys.linearize(x, u), want):
+        np.testing.assert_allclose(got, part, rtol=0, atol=1e-10 * (1 + np.abs(part).max()))
 
 
 OPTIONS = [

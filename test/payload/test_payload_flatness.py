@@ -1,11 +1,14 @@
 """Paths, flat motions and the references made of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from payload_cases import model, parameters, weak_model
 from refusals import refusal
 
 from nh_control.control import paths
+from nh_control.integrators import midpoint
 from nh_control.scenarios import payload_flatness
 from nh_control.scenarios.payload_flatness import (
     InfeasiblePath,
@@ -139,6 +142,10 @@ def test_a_reference_is_computed_once_for_each_path_and_model(tmp_path, monkeypa
     for other in (dsys.with_step(0.02), heavier):
         cached_reference(other, path, shape, "")
     assert len(computed) == 6
+    # limits that are no parameters
+    weak = replace(dsys.system, input_limits=np.tile([0.0, 1.0], (4, 1)))
+    with pytest.raises(InfeasiblePath, match="hover .* needs quad1_thrust"):
+        cached_reference(midpoint(weak, dsys.h), path, shape, "")
 
 
 @SLOW

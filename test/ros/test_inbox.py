@@ -235,6 +235,24 @@ def test_what_raises_or_cannot_be_read_is_told_and_the_rest_is_handled(made, mon
     assert counts["malformed: /text"] == 1
 
 
+def test_a_message_behind_an_unreadable_one_is_not_waited_for(made, monkeypatch):
+    made.subscribe("a")
+    made.inbox.serve(0.01)  # from now on, messages wake the thread
+    made.send("a", 1, 2)
+    take, unreadable = module._Subscription.take, [1]
+
+    def taken(subscription):
+        message = take(subscription)
+        if message is not None and unreadable:
+            raise UnicodeDecodeError("utf-8", b"\xff", unreadable.pop(), 1, "invalid start byte")
+        return message
+
+    monkeypatch.setattr(module._Subscription, "take", taken)
+    begun = time.monotonic()
+    assert made.inbox.serve(60.0) and made.heard == [("a", 2)]
+    assert time.monotonic() < begun + 50.0 and made.inbox.errors.counts["malformed: /a"] == 1
+
+
 # Messages and requests that cannot be handled ----------------------------------------------------
 
 

@@ -10,9 +10,11 @@ import pytest
 from transforms3d.quaternions import quat2mat
 
 from nh_control import scenarios
+from nh_control.integrators import nonholonomic_midpoint
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.scenarios.ballbot import BallPath
 from nh_control.scenarios.snake import CREEP, GAITS, Gait
+from nh_control.systems.ballbot import ballbot
 from nh_control.systems.snake import following, snake
 
 SHRINK = {
@@ -63,6 +65,38 @@ def test_references_are_motions_that_leave_torque_and_the_initial_error_is_remov
     error = Result(experiment, run, None, 0.0).configuration_error()
     assert error[0] > 0.1 and error[-1] <= error[0] / SHRINK[name, one]
     assert not run.saturated.any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [snake, ballbot])
+def test_the_kernel_moves_them_as_their_lagrangian_does(make):
+    system = make()
+    one, other = (
+        nonholonomic_midpoint(s, 0.01) for s in (system, replace(system, name="generated"))
+    )
+    rng = np.random.default_rng(3)
+    q = system.space.retract(system.space.origin, 0.3 * rng.normal(size=8))
+    x, u = one.state(q, rng.normal(size=8)), 0.5 * rng.normal(size=one.nu)
+    ours, theirs = one.linearize(x, u), other.linearize(x, u)
+    for a, b in zip((ours.x1, ours.A, ours.B), (theirs.x1, theirs.A, theirs.B)):
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("make", [snake, ballbot])
+def test_the_kernel_linearizes_the_step_where_momenta_are_projected(make):
+    """A was that about angles after the step, because the projection had left them there."""
+    dsys = nonholonomic_midpoint(make(), 0.01)
+    rng = np.random.default_rng(4)
+    q = dsys.system.space.retract(dsys.system.space.origin, 0.3 * rng.normal(size=8))
+    x, u, h = dsys.state(q, rng.normal(size=8)), 0.5 * rng.normal(size=dsys.nu), 1e-6
+    x1 = dsys.step(x, u)
+
+    def moved(d):
+        return dsys.local(x1, dsys.step(dsys.retract(x, d[: dsys.ndx]), u + d[dsys.ndx :]))
+
+    slopes = [(moved(h * d) - moved(-h * d)) / (2 * h) for d in np.eye(dsys.ndx + dsys.nu)]
+    lin = dsys.linearize(x, u)
+    np.testing.assert_allclose(np.hstack([lin.A, lin.B]), np.transpose(slopes), atol=1e-7)
 
 
 # --- the snake -----------------------------------------------------------------------------------

@@ -224,6 +224,8 @@ int tree_linearize(int (*step)(double *const *), double *const *a)
     const int n = n_variables(model);
     if (!model->n_rolling)
         return derivatives(model, data, n, model->n_force_rates, 0, 0, a[AB], a[DZ]);
+    /* the projection of momenta has left the workspace at the state after the step */
+    start_turns(model, data);
     kkt_residual(model, data, data->unknowns, 0.0);
     const int failed = derivatives(model, data, n, model->n_force_rates, 0, 0, data->all_ab,
                                    data->all_dz);

@@ -236,16 +236,26 @@ class Inbox:
 
     def _handle_messages(self) -> bool:
         """Handle a message on each topic that has one. Returns whether there were any."""
-        taken = [subscription.take(self.errors) for subscription in self._subscriptions]
+        taken = [self._taken(subscription) for subscription in self._subscriptions]
         if not any(taken):
             return False
         # a message that was sent before a taken one may have arrived while this thread looked
         for subscription, message in zip(self._subscriptions, taken):
-            if message := message or subscription.take(self.errors):
+            if message := message or self._taken(subscription):
                 self._received_ns = message[1]["received_timestamp"]
                 subscription.handle_taken(message, self.errors)
         self._received_ns = 0
         return True
+
+    def _taken(self, subscription: _Subscription) -> tuple[Any, Any] | None:
+        """A message and its information, or None if there is no readable message."""
+        try:
+            return subscription.take()
+        except Exception as reason:
+            self.errors.malformed(subscription.topic, reason)
+            # the thread must not wait, because another message may have arrived after this one
+            self._wakeup.post()
+            return None
 
     def _takes_locally(self, topic: str, local: Local) -> bool:
         """Connect `local` to a topic that stays in this process. Returns False for other
@@ -321,13 +331,9 @@ class _Subscription:
             self._listens = not self._listens
             wakeup.listen(self.handle, self._listens)
 
-    def take(self, errors: CallbackErrors) -> tuple[Any, Any] | None:
-        """A message and its information, or None if there is no readable message."""
-        try:
-            taken: tuple[Any, Any] | None = self.handle.take_message(self.message_type, self.raw)
-        except Exception as reason:
-            errors.malformed(self.topic, reason)
-            return None
+    def take(self) -> tuple[Any, Any] | None:
+        """A message and its information, or None if there is no message."""
+        taken: tuple[Any, Any] | None = self.handle.take_message(self.message_type, self.raw)
         return taken
 
     def handle_taken(self, taken: tuple[Any, Any], errors: CallbackErrors) -> None:
