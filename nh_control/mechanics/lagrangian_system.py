@@ -271,7 +271,7 @@ class LagrangianSystem:
         return values[id(function)]
 
     def _at(self, q: ca.SX, expression: ca.SX) -> ca.SX:
-        return ca.substitute(expression, self.symbols[0], q)
+        return ca.substitute(expression, self.symbols[0], ca.densify(q))
 
     @cached_property
     def _values(self) -> dict[int, ca.SX]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path as FilePath
 
 import casadi as ca
@@ -206,11 +207,11 @@ def cached_reference(
     """The `flat_reference`, from the cache if any process has computed it for the same steps, path
     and formation.
     """
-    # the code that computes the reference, the steps, the limits, and the path at the nodes
+    # the version, the code that computes the reference, steps, limits, and the path at the nodes
     files = __file__, projection.__file__, lqr.__file__
     key: list[str | np.ndarray] = [FilePath(file).read_text() for file in files]
     key += [*dsys.serialized_step(), dsys.parameter_values, np.array(dsys.method.substeps)]
-    key += [dsys.system.input_bounds]
+    key += [version("nh_control"), dsys.system.input_bounds]
     key += [repr(formation), np.array([dsys.h, path.duration])]
     key += [path.jets(np.arange(0.0, path.duration, dsys.h))]
 
