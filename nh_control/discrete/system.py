@@ -252,7 +252,8 @@ class DiscreteSystem:
         All steps run in one native call, which lets other threads run; the results are bitwise
         equal to those of `linearize`. Python linearizes compositions, one step after another.
 
-        Raises StepFailed with the number of the failed step, and ValueError for wrong shapes.
+        Raises StepFailed with the number of the failed step, and ValueError for a wrong shape or a
+        value that is not finite.
         """
         x, u = step_rows(self, x, u)
         rows, n = len(x), self.ndx

@@ -177,6 +177,33 @@ def test_steps_without_second_derivatives_are_mixed_with_those_before_them():
     assert found.converged and len(found.history) <= 24
 
 
+def test_steps_that_cannot_be_mixed_are_shortened():
+    """Like steps that have no others before them."""
+    dsys = nh.midpoint(pushed_ball(), 0.05)
+    begin = wandering(dsys, 20, np.random.default_rng(1))
+    cost = raising(dsys, 20, dsys.retract(begin.states[0], np.array([0.9, -0.5, 0.0, 0.0])))
+    problem = Problem(dsys, cost, 20, {"force_x": (-0.4, 0.4)}, curved=False)
+    inputs, lengths = [], []
+    for singular in (True, False):
+        native = Transcription(problem)
+        r = native.record
+        r.mu = r.mu_end = 1e-3
+        r.tolerance, r.widest = 0.0, 1e4
+        interior_point.start(native, begin)
+        for _ in range(19):
+            native.call("nh_ocp_iterate")
+        assert r.mixed > 1
+        if singular:  # Gram's matrix
+            native.array("step_changes")[...] = 0.0
+        else:
+            r.mixed = -1
+        native.call("nh_ocp_iterate")
+        inputs.append(native.array("u").copy())
+        lengths.append(r.length)
+    assert lengths[0] < 1.0
+    np.testing.assert_array_equal(*inputs)
+
+
 def errors_at(problem, guess, mu, count):
     """Errors of the first iterations at a fixed barrier."""
     native = Transcription(problem)

@@ -72,7 +72,7 @@ def optimum(
 
 
 def _errors(problem: Problem, errors: KktErrors, iterate: dict[str, np.ndarray]) -> KktErrors:
-    """The errors of an iterate, given by the solver's arrays; without any, `errors`."""
+    """The errors of the `iterate`, whose arrays a solver reads, or `errors` if it is empty."""
     if not iterate:
         return errors
     with solvers.lease(problem) as native:

@@ -86,6 +86,12 @@ INTERNAL int factor_with_forces(const struct tree_model *model, const struct tre
     if (damped) remove_damper_loads(model, data);
     if (singular) return 1;
     if (!n) return 0;
+    /* Zz and Sz, which the factors of the mass matrix have not computed */
+    for (int i = 0; i < model->n_bodies && mass; ++i) {
+        const struct joint *j = model->joints + i;
+        if (j->type >= GENERATED)
+            joint_midpoint_by_z(model, data, j, data->multi_dof + j->multi_dof_index);
+    }
     load_point_forces(model, data, linearized);
     solve_joint_rows(model, data, data->force_rows, n, ANY_JOINT, data->force_response);
     for (int r = 0; r < n; ++r)

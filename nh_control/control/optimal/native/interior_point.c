@@ -195,9 +195,11 @@ static double relaxation(const struct horizon *o)
 static void improve(struct horizon *o, double tau, double *primal, double *dual)
 {
     double *pi = o->total + N_Y * (o->steps + 1);
+    int mixes = 0;
     if (o->mu > o->mu_end || o->violation > o->narrow || o->length == 0.0) o->mixed = -1;
-    else if (ocp_mix(o)) ocp_slack_steps(o, tau, primal, dual);
-    if (o->mixed < 1) *primal = fmin(*primal, relaxation(o));
+    else mixes = ocp_mix(o);
+    if (mixes) ocp_slack_steps(o, tau, primal, dual);
+    else *primal = fmin(*primal, relaxation(o));
     for (long i = 0; i < N_DX * o->steps; ++i) pi[i] = -o->pi[i];
 }
 
