@@ -44,11 +44,12 @@ def planned_once():
     plan, plans = Scenario.reference, {}
 
     def reference(scenario, model, name=""):
-        make = scenario.references.get(name or next(iter(scenario.references)))
+        name = name or next(iter(scenario.references))
+        make = scenario.references.get(name)
         if make is None:  # a file or a free motion
             return plan(scenario, model, name)
         numbers = model.h, model.parameter_values.tobytes()
-        key = make, scenario.make_system, model.method.name, *numbers
+        key = name, make, scenario.make_system, model.method.name, *numbers
         if key not in plans:
             plans[key] = plan(scenario, model, name)
         return replace(plans[key], dsys=plans[key].dsys and model)

@@ -51,7 +51,7 @@ struct horizon {
     long reuses; /* whether a trial's steps are linearized without being solved again */
     long entries; /* of the filter */
     long failures; /* consecutive searches without a step */
-    long mixed; /* changes of steps for mixing that were stored, -1 if `newton` is no step before */
+    long mixed; /* stored changes of steps for mixing, -1 if `newton` is no step before */
     long n_free; /* moves of the first state that are free */
     long from_first; /* whether rows of states also hold at the first node */
     long failed_at; /* node of the step that failed */
@@ -121,7 +121,7 @@ struct horizon {
     double *dl;
     double *s_trial;
     double *t_trial;
-    double *total; /* step that was taken: (N + 1, n_y), in real time a sum of steps, then costates */
+    double *total; /* step that was taken, in real time a sum: (N + 1, n_y), then costates */
     double *newton; /* Newton's step in the same order */
     double *step_changes; /* (MIXED, ...) changes of `newton` between iterates */
     double *point_changes; /* (MIXED, ...) these and those of the iterates */
