@@ -281,13 +281,6 @@ class SimulationLoop:
         )
 
     @property
-    def is_paced(self) -> bool:
-        """Whether the next step waits only for its deadline. Messages may then be handled at the
-        deadline, because they change nothing before.
-        """
-        return self.mode is Mode.RUNNING and not self.awaiting
-
-    @property
     def awaited(self) -> str:
         """The condition that the next step waits for, or ""."""
         step = self.plant.measured_step

@@ -29,7 +29,7 @@ SOURCES = (
         f"numerics/native/{name}.c"
         for name in (
             *("adaptive", "closed_loop", "contact_step", "digest", "hessian", "impulse_library"),
-            *("linearize", "motion", "newton_step", "stepper", "virtual_machine", "wakeup"),
+            *("linearize", "motion", "newton_step", "stepper", "virtual_machine"),
         )
     ),
 )

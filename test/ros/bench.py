@@ -137,7 +137,6 @@ class Desk:
 
     def __init__(self, name="node"):
         self.name, self.closed, self.subscribed, self.served = name, False, {}, []
-        self.age_s = 0.0
         self.on_serve, self.handling = lambda: None, threading.Lock()
         self.errors = CallbackErrors(get_logger(name))
 

@@ -31,8 +31,7 @@ COMMAND_QUEUE = WRENCH_QUEUE = 10
 
 class CommandReader:
     """Receives commands on `joint_commands` for the loop. A command contains efforts or, for the
-    joints in `kinds`, position or velocity targets, whose motion depends on the time when they are
-    handled. Efforts are handled when the next step is due, unless the loop waits for them.
+    joints in `kinds`, position or velocity targets.
     """
 
     def __init__(
@@ -43,8 +42,7 @@ class CommandReader:
         latency: CommandLatency,
         kinds: Mapping[str, str],
     ):
-        self._node, self._inbox, self._loop = node, inbox, loop
-        self._latency, self._kinds = latency, kinds
+        self._node, self._loop, self._latency, self._kinds = node, loop, latency, kinds
         self._told = False
         # with several publishers, different answers to one state are an error
         topic = node.resolve_topic_name("joint_commands")
@@ -57,7 +55,6 @@ class CommandReader:
             self._on_command,
             COMMAND_QUEUE,
             raw=True,
-            awaited=lambda: bool(kinds) or not loop.is_paced,
             local=None if kinds else Local(self._on_local),
         )
 
@@ -88,7 +85,7 @@ class CommandReader:
             self._node.get_logger().info(
                 "joint_commands contains NaN for all joints: no controller commands them yet"
             )
-        self._latency.accepted(self._loop.validator, self._inbox.age_s)
+        self._latency.accepted(self._loop.validator)
 
 
 class PlantControl:

@@ -132,8 +132,8 @@ class StatePublisher:
 
 
 class CommandLatency:
-    """The wall time (s) between the publication of a state and the arrival of its command. It is
-    reported, and published on `command_latency` if there are subscribers.
+    """The wall time (s) between the publication of a state and the acceptance of its command. It
+    is reported, and published on `command_latency` if there are subscribers.
     """
 
     def __init__(self, node: Node):
@@ -147,13 +147,11 @@ class CommandLatency:
         if step != self._step:
             self._step, self._since = step, time.perf_counter()
 
-    def accepted(self, validator: CommandValidator, age_s: float) -> None:
-        """Measure the latency if an offered command, which arrived `age_s` ago, was the first
-        answer to the state.
-        """
+    def accepted(self, validator: CommandValidator) -> None:
+        """Measure the latency if an offered command was the first answer to the state."""
         # only the first answer counts, because `_since` is then 0
         if self._since and validator.answers(self._step):
-            elapsed, self._since = max(0.0, time.perf_counter() - self._since - age_s), 0.0
+            elapsed, self._since = time.perf_counter() - self._since, 0.0
             self._recent.append(elapsed)
             if any(self._subscribers.recent()):
                 self._publisher.publish(Float64(data=elapsed))

@@ -2,29 +2,29 @@
 
 For each message, rclpy's executor builds a wait set over all entities of the node, creates a task
 and a coroutine, and wakes itself twice. This takes 100 to 200 us, and longer with every additional
-service. Therefore the few topics in a control loop use an inbox instead. The inbox waits only if
-no message has arrived, is woken by the middleware without a wait set (see `Wakeup`), and takes and
-handles messages directly in the thread that uses them (`test/benchmark/node_rates.py` measures
-both ways). rclpy's executor handles timers, services and parameters in another thread, and their
-callbacks pass work to the inbox with `post` or `call`.
+service. Therefore the few topics in a control loop use an inbox instead. The inbox reuses one wait
+set over its subscriptions, waits only if no message has arrived, and takes and handles messages
+directly in the thread that uses them (`test/benchmark/node_rates.py` measures both ways). rclpy's
+executor handles timers, services and parameters in another thread, and their callbacks pass work
+to the inbox with `post` or `call`.
 
-Only this file uses rclpy's undocumented `Subscription.handle`, as `rclpy.wait_for_message` does.
+Only this file uses rclpy's undocumented `WaitSet` and `Subscription.handle`, as
+`rclpy.wait_for_message` does.
 """
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as CallTimeout
-from dataclasses import dataclass
 from functools import partial
 from threading import Lock, get_ident
 from typing import Any, NamedTuple, TypeVar
 
 from rclpy.callback_groups import CallbackGroup
 from rclpy.event_handler import SubscriptionEventCallbacks
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from std_srvs.srv import SetBool, Trigger
@@ -36,11 +36,14 @@ from nh_control.ros.runtime.subscribers import (
     mistyped_publishers,
     type_name,
 )
-from nh_control.ros.runtime.wakeup import Wakeup
 
 T = TypeVar("T")
 Response = TypeVar("Response", SetBool.Response, Trigger.Response)
 
+LONGEST_S = 3600.0
+"""Maximum duration of a single wait. The wait set cannot represent much longer waits, which a very
+slow plant may request.
+"""
 _TWIST, _STAMPED = "geometry_msgs/msg/Twist", "geometry_msgs/msg/TwistStamped"
 # this is the usual mismatch, because Nav2 and teleoperation publish either type
 REMEDIES = {
@@ -74,7 +77,8 @@ class Inbox:
     ):
         self._node, self._group, self._local = node, _Reserved(), local
         self.errors = errors or CallbackErrors(node.get_logger())
-        self._wakeup, self._thread, self._received_ns = Wakeup(), 0, 0
+        self._guard = node.create_guard_condition(lambda: None, callback_group=self._group)
+        self._waits, self._thread = False, 0
         self.handling = Lock()
         """Held while messages and requests are handled."""
         self.lent: Callable[[], object] = lambda: None
@@ -83,19 +87,13 @@ class Inbox:
         self._requests: deque[Callable[[], None]] = deque()
         self._subscriptions: list[_Subscription] = []
         self._qualities: dict[str, QoSProfile] = {}
+        self._wait_set: Any = None
         self.closed = False
 
     @property
     def name(self) -> str:
         """Name of the node."""
         return self._node.get_name()
-
-    @property
-    def age_s(self) -> float:
-        """Time (s) since the middleware received the message that is being handled, or 0 if this
-        is unknown or another node in this process sent the contents.
-        """
-        return max(0.0, (time.time_ns() - self._received_ns) * 1e-9) if self._received_ns else 0.0
 
     def subscribe(
         self,
@@ -108,9 +106,10 @@ class Inbox:
         local: Local | None = None,
     ) -> None:
         """Call `callback` in the working thread with every message (bytes, if `raw`). Call this
-        method before that thread starts. If the topic is not `awaited` when the thread begins to
-        wait, its message does not wake the thread and is handled when the thread is awake. If the
-        topic stays in this process, `local` receives its contents.
+        method before that thread starts. If the topic is not `awaited`, its message does not wake
+        the thread. The message is then handled with the next one that does, before the messages on
+        topics that were subscribed to later. If the topic stays in this process, `local` receives
+        its contents.
         """
         # contents from a node in this process replace the subscription
         if self._local is not None and local is not None and self._takes_locally(topic, local):
@@ -130,6 +129,8 @@ class Inbox:
             )
         )
         self._qualities[subscription.topic_name] = subscription.qos_profile
+        # the wait set has a fixed number of subscriptions, so the next wait creates a new wait set
+        self._wait_set = None
 
     def incompatible_publishers(self) -> dict[str, list[str]]:
         """Publishers whose quality of service is incompatible with this inbox's subscriptions, by
@@ -161,7 +162,9 @@ class Inbox:
         """Call `request` in the working thread if the inbox is open. Thread-safe."""
         if not self.closed:
             self._requests.append(request)
-            self._wakeup.post()
+            # a thread that is not waiting looks for requests before it waits
+            if self._waits:
+                self._guard.trigger()
 
     def call(self, request: Callable[[], T]) -> T:
         """Call `request` in the working thread and return its result. Raises the error of the
@@ -184,7 +187,7 @@ class Inbox:
     def close(self) -> None:
         """End `run`. Thread-safe."""
         self.closed = True
-        self._wakeup.post()
+        self._guard.trigger()
 
     def open(self) -> None:
         """Accept requests again and drop earlier ones. Call this method while no thread serves the
@@ -203,17 +206,15 @@ class Inbox:
         one message per topic and all requests. Returns whether there was a message or request.
         """
         self._thread = get_ident()
-        # messages and requests that arrive from now on end the wait
-        self._wakeup.clear()
-        # those that have arrived need no wait, which is the usual case in a fast loop
-        if self._handle():
+        # messages that have arrived need no wait, which is the usual case in a fast loop
+        if self._handle(self._awaited()):
             return True
-        if timeout_s == 0.0 or self.closed:
+        if timeout_s == 0.0:
             return False
-        for subscription in self._subscriptions:
-            subscription.listen(self._wakeup)
-        self._wakeup.wait(timeout_s)
-        return self._handle()
+        self._waits = True  # from now on, a request triggers the guard
+        ready = self._awaited() if self._requests else self._wait(timeout_s)
+        self._waits = False
+        return self._handle(ready)
 
     def lend(self, request: Callable[[], None]) -> None:
         """Call `request` in the caller's thread, if the inbox is open. Messages that have arrived
@@ -221,41 +222,59 @@ class Inbox:
         """
         with self.handling:
             if not self.closed:
-                self._handle_messages()
+                self._handle_messages(self._awaited())
                 self._carry_out(request)
                 self.lent()
 
-    def _handle(self) -> bool:
-        """Handle the messages and requests that have arrived. Returns whether there were any."""
+    def _awaited(self) -> list[_Subscription]:
+        """The subscriptions whose messages wake the thread."""
+        return [subscription for subscription in self._subscriptions if subscription.awaited()]
+
+    def _handle(self, ready: list[_Subscription]) -> bool:
+        """Handle the messages of the `ready` subscriptions and the requests that have arrived.
+        Returns whether there were any.
+        """
         with self.handling:
             # requests posted meanwhile must wait, so that each call handles a finite number
-            handled, requests = self._handle_messages(), len(self._requests)
+            handled, requests = self._handle_messages(ready), len(self._requests)
             for _ in range(requests):
                 self._carry_out(self._requests.popleft())
         return bool(handled or requests)
 
-    def _handle_messages(self) -> bool:
-        """Handle a message on each topic that has one. Returns whether there were any."""
-        taken = [self._taken(subscription) for subscription in self._subscriptions]
-        if not any(taken):
+    def _handle_messages(self, ready: list[_Subscription]) -> bool:
+        """Handle a message on each topic if one of a `ready` subscription has arrived."""
+        taken = {
+            id(subscription): message
+            for subscription in ready
+            if (message := subscription.take(self.errors))
+        }
+        if not taken:
             return False
-        # a message that was sent before a taken one may have arrived while this thread looked
-        for subscription, message in zip(self._subscriptions, taken):
-            if message := message or self._taken(subscription):
-                self._received_ns = message[1]["received_timestamp"]
+        # an awaited message also brings those that do not wake the thread, and those that were
+        # sent before it, perhaps while this thread looked
+        for subscription in self._subscriptions:
+            if message := taken.get(id(subscription)) or subscription.take(self.errors):
                 subscription.handle_taken(message, self.errors)
-        self._received_ns = 0
         return True
 
-    def _taken(self, subscription: _Subscription) -> tuple[Any, Any] | None:
-        """A message and its information, or None if there is no readable message."""
-        try:
-            return subscription.take()
-        except Exception as reason:
-            self.errors.malformed(subscription.topic, reason)
-            # the thread must not wait, because another message may have arrived after this one
-            self._wakeup.post()
-            return None
+    def _wait(self, timeout_s: float | None) -> list[_Subscription]:
+        """Wait for an awaited message or for the guard condition. Returns the subscriptions that
+        have messages.
+        """
+        wait_set = self._wait_set
+        if wait_set is None:
+            context: Any = self._node.context.handle
+            wait_set = self._wait_set = rclpy_implementation.WaitSet(
+                len(self._subscriptions), 1, 0, 0, 0, 0, context
+            )
+        wait_set.clear_entities()
+        awaited = self._awaited()
+        for subscription in awaited:
+            wait_set.add_subscription(subscription.handle)
+        wait_set.add_guard_condition(self._guard.handle)
+        wait_set.wait(-1 if timeout_s is None else int(min(timeout_s, LONGEST_S) * 1e9))
+        ready = wait_set.get_ready_entities("subscription")
+        return [subscription for subscription in awaited if subscription.handle.pointer in ready]
 
     def _takes_locally(self, topic: str, local: Local) -> bool:
         """Connect `local` to a topic that stays in this process. Returns False for other
@@ -313,8 +332,7 @@ def answer(
     return response
 
 
-@dataclass
-class _Subscription:
+class _Subscription(NamedTuple):
     """A subscription's handle, its message type, whether it is awaited, and its callback."""
 
     handle: Any
@@ -323,17 +341,14 @@ class _Subscription:
     raw: bool
     awaited: Callable[[], bool]
     callback: Callable[[Any], None]
-    _listens: bool = False
 
-    def listen(self, wakeup: Wakeup) -> None:
-        """Let messages wake the thread if the topic is awaited."""
-        if self.awaited() is not self._listens:
-            self._listens = not self._listens
-            wakeup.listen(self.handle, self._listens)
-
-    def take(self) -> tuple[Any, Any] | None:
-        """A message and its information, or None if there is no message."""
-        taken: tuple[Any, Any] | None = self.handle.take_message(self.message_type, self.raw)
+    def take(self, errors: CallbackErrors) -> tuple[Any, Any] | None:
+        """A message and its information, or None if there is no readable message."""
+        try:
+            taken: tuple[Any, Any] | None = self.handle.take_message(self.message_type, self.raw)
+        except Exception as reason:
+            errors.malformed(self.topic, reason)
+            return None
         return taken
 
     def handle_taken(self, taken: tuple[Any, Any], errors: CallbackErrors) -> None:
