@@ -87,8 +87,8 @@ def from_message(message: Any) -> dict[str, Any]:
 
 def _of_yaml(text: str) -> Any:
     """The message in a YAML file. The file may contain the message several times, separated by
-    `---`, as in the output of `ros2 topic echo`. Raises ValueError if the text is
-    not YAML or the messages differ.
+    `---`, as in the output of `ros2 topic echo`. Raises ValueError if the text is not YAML or the
+    messages differ.
     """
     import yaml  # slow to import
 

@@ -29,30 +29,29 @@ class _Touches:
     """
 
     def __init__(self, with_parameters: WithParameters, contact: int):
-        self._with_parameters, self._contact = with_parameters, contact
-        self._last: tuple[ca.SX, Any, list[Touch]] | None = None
+        self.with_parameters, self.contact = with_parameters, contact
+        self._last: tuple[Any, Any, list[Touch]] = None, None, []
 
     def at(self, q: ca.SX, v: ca.SX, values: Any) -> list[Touch]:
         """The places at q with the velocity v."""
-        model = self._with_parameters(values)
-        return model.contacts[self._contact].touches(model.kinematics(q, v))
+        model = self.with_parameters(values)
+        return model.contacts[self.contact].touches(model.kinematics(q, v))
 
     def at_rest(self, q: ca.SX, values: Any) -> list[Touch]:
         """The places at q with zero velocity."""
-        if self._last is None or self._last[0] is not q or self._last[1] is not values:
-            nw = self._with_parameters(None).space.nw
-            self._last = q, values, self.at(q, ca.SX(nw, 1), values)
-        return self._last[2]
+        last_q, last_values, touches = self._last
+        if last_q is not q or last_values is not values:
+            touches = self.at(q, ca.SX(self.with_parameters(None).space.nw, 1), values)
+            self._last = q, values, touches
+        return touches
 
 
 @dataclass(frozen=True)
 class _Place:
-    """The place number `touch` of the contact number `contact`, one of its `touches`."""
+    """The place number `touch` among the `touches` of a contact."""
 
-    with_parameters: WithParameters
-    contact: int
-    touch: int
     touches: _Touches
+    touch: int
 
     def gap(self, q: ca.SX, values: Any = None) -> ca.SX:
         """Distance from the ground (m)."""
@@ -66,7 +65,7 @@ class _Place:
     def slip(self, q: ca.SX, values: Any = None) -> ca.SX:
         """Rows (2, nw) that map v to the velocity, along the ground, of the touching material."""
         # the tangential velocity is linear in v, so its Jacobian is the rows
-        v = ca.SX.sym("v", self._model.space.nw)
+        v = ca.SX.sym("v", self.touches.with_parameters(None).space.nw)
         touch = self.touches.at(q, v, values)[self.touch]
         return ca.jacobian(touch.tangents @ touch.velocity, v)
 
@@ -79,14 +78,12 @@ class _Place:
         """The coefficient of friction or restitution. It is a number, or a function of the
         parameters if it is one of them.
         """
-        contact = self._model.contacts[self.contact]
-        if f"{contact.constant}_{field}" not in self._model.parameters:
+        with_parameters, number = self.touches.with_parameters, self.touches.contact
+        model = with_parameters(None)
+        contact = model.contacts[number]
+        if f"{contact.constant}_{field}" not in model.parameters:
             return float(getattr(contact, field))
-        return lambda values: getattr(self.with_parameters(values).contacts[self.contact], field)
-
-    @property
-    def _model(self) -> MultibodyParts:
-        return self.with_parameters(None)
+        return lambda values: getattr(with_parameters(values).contacts[number], field)
 
     def _at_rest(self, q: ca.SX, values: Any) -> Touch:
         return self.touches.at_rest(q, values)[self.touch]
@@ -98,7 +95,7 @@ def _constraints(with_parameters: WithParameters) -> Iterable[UnilateralConstrai
     for i, contact in enumerate(model.contacts):
         touches, shared = contact.touches(k), _Touches(with_parameters, i)
         for j, touch in enumerate(touches):
-            place = _Place(with_parameters, i, j, shared)
+            place = _Place(shared, j)
             friction = place.coefficient("friction")
             rubs = callable(friction) or friction > 0
             yield UnilateralConstraint(

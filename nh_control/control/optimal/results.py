@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -55,10 +56,10 @@ def optimum(
         dict(zip(problem.names, native.array("s").T.copy())),
     )
     errors = KktErrors(r.stationarity, r.violation, r.complementarity)
-    measure = partial(_errors, problem, errors, {})
-    if outcome == Outcome.GOES_ON:  # the errors are those before the last step
-        arrays = {name: native.array(name).copy() for name in ITERATE}
-        measure = partial(_errors, problem, errors, arrays)
+    measure: Callable[[], KktErrors] = lambda: errors
+    if outcome == Outcome.GOES_ON:  # these errors are those before the last step
+        iterate = {name: native.array(name).copy() for name in ITERATE}
+        measure = partial(_errors, problem, r.violation, iterate)
     return Optimum(
         trajectory,
         float(r.cost),
@@ -71,17 +72,14 @@ def optimum(
     )
 
 
-def _errors(problem: Problem, errors: KktErrors, iterate: dict[str, np.ndarray]) -> KktErrors:
-    """The errors of the `iterate`, whose arrays a solver reads, or `errors` if it is empty."""
-    if not iterate:
-        return errors
+def _errors(problem: Problem, violation: float, iterate: dict[str, np.ndarray]) -> KktErrors:
+    """The errors of an iterate with this violation, whose arrays a solver reads."""
     with solvers.lease(problem) as native:
         for name, array in iterate.items():
             native.array(name)[...] = array
         native.record.curved = 0  # the errors contain no second derivatives
         native.call("nh_ocp_measure")
-        r = native.record
-        return KktErrors(r.stationarity, errors.violation, r.complementarity)
+        return KktErrors(native.record.stationarity, violation, native.record.complementarity)
 
 
 def _worst(native: Transcription) -> str:
